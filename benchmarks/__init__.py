@@ -1,0 +1,1 @@
+"""Measurements that people run: ``python -m benchmarks --help``."""

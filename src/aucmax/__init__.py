@@ -1,0 +1,36 @@
+"""Train models that rank: exact all-pairs AUC with kernels, behind scikit-learn's API."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+# Where each public name lives. They are loaded on first use: `import aucmax` must stay cheap.
+_HOMES = {
+    "KernelAUCClassifier": "aucmax.classifiers",
+    "LinearAUCClassifier": "aucmax.classifiers",
+    "NystroemFeatures": "aucmax.features.nystroem",
+    "FourierFeatures": "aucmax.features.fourier",
+    "metrics": "aucmax.metrics",
+}
+
+__all__ = ["FourierFeatures", "KernelAUCClassifier", "LinearAUCClassifier", "NystroemFeatures", "metrics"]
+
+if TYPE_CHECKING:
+    from aucmax import metrics
+    from aucmax.classifiers import KernelAUCClassifier, LinearAUCClassifier
+    from aucmax.features.fourier import FourierFeatures
+    from aucmax.features.nystroem import NystroemFeatures
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'aucmax' has no attribute {name!r}")
+    module = import_module(_HOMES[name])
+    return module if _HOMES[name] == f"aucmax.{name}" else getattr(module, name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, "__version__"])

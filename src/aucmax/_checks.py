@@ -1,0 +1,192 @@
+"""Checks of what a user hands in. Each error says what was expected, what came and what to try."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+
+def check_number(
+    name: str,
+    value: Any,
+    *,
+    low: float = 0.0,
+    closed: bool = False,
+    high: float = np.inf,
+    integer: bool = False,
+) -> None:
+    """Refuse a parameter that is no number above ``low`` (or at it, if ``closed``)."""
+    kind = Integral if integer else Real
+    number = isinstance(value, kind) and not isinstance(value, (bool, np.bool_))
+    if number and (low <= value if closed else low < value) and value <= high and value < np.inf:
+        return
+    what = "a whole number" if integer else "a number"
+    bound = f"{'of at least' if closed else 'above'} {low:g}"
+    if high < np.inf:
+        bound += f" and at most {high:g}"
+    raise ValueError(f"{name} must be {what} {bound}; got {value!r}.")
+
+
+def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
+    """Refuse a parameter that is none of the words."""
+    if not (isinstance(value, str) and value in choices):
+        listed = ", ".join(repr(choice) for choice in choices)
+        raise ValueError(f"{name} must be one of {listed}; got {value!r}.")
+
+
+def check_gamma(value: Any) -> None:
+    """Refuse a bandwidth that is neither a rule's name nor a positive number."""
+    if isinstance(value, str):
+        check_choice("gamma", value, ("distance", "scale"))
+    else:
+        check_number("gamma", value)
+
+
+def check_rows(estimator: Any, X: Any, y: Any = "no_validation", *, reset: bool = True) -> Any:
+    """Feature rows as a float array or CSR matrix; columns are remembered (or compared) by name.
+
+    As scikit-learn's ``validate_data``, except that a bad entry is reported with its column and row.
+    """
+    from sklearn.utils.validation import validate_data
+
+    options: dict[str, Any] = {
+        "accept_sparse": "csr",
+        "dtype": (np.float64, np.float32),
+        "ensure_all_finite": False,
+        "reset": reset,
+    }
+    names = _column_names(X)
+    text = _text_column(X, names)
+    if text:
+        raise ValueError(
+            f"{text}, but features must be numbers. Encode it first (for example with scikit-learn's "
+            "OneHotEncoder or OrdinalEncoder), or drop it."
+        )
+    if isinstance(y, str):
+        checked = validate_data(estimator, X, **options)
+        _check_finite(checked, names)
+        return checked
+    X, y = validate_data(estimator, X, y, **options)
+    _check_finite(X, names)
+    return X, y
+
+
+def check_weight(weight: Any, n_rows: int) -> np.ndarray:
+    """Row weights as float64; ones if there are none."""
+    if weight is None:
+        return np.ones(n_rows)
+    try:
+        weight = np.asarray(weight, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError("sample_weight must hold one number per row.") from None
+    if weight.ndim == 0 and np.isfinite(weight):
+        weight = np.full(n_rows, float(weight))
+    if weight.ndim != 1 or weight.size != n_rows:
+        raise ValueError(
+            f"sample_weight must have shape ({n_rows},), one weight per row of X; "
+            f"its shape is {weight.shape}."
+        )
+    bad = np.flatnonzero(~(np.isfinite(weight) & (weight >= 0)))
+    if bad.size:
+        raise ValueError(
+            "sample_weight must be finite and not negative; "
+            f"row {bad[0]} has {weight[bad[0]]:g} ({bad.size} such rows)."
+        )
+    if not weight.any():
+        raise ValueError("sample_weight is zero on every row: nothing is left to learn from.")
+    return weight
+
+
+@contextmanager
+def all_or_nothing(estimator: Any) -> Iterator[None]:
+    """Leave an estimator fitted only if the fit came to its end; say so when it was interrupted."""
+    _forget(estimator)
+    try:
+        yield
+    except KeyboardInterrupt:
+        _forget(estimator)
+        raise KeyboardInterrupt(
+            f"{type(estimator).__name__}.fit was interrupted; the estimator is left unfitted."
+        ) from None
+    except BaseException:
+        _forget(estimator)
+        raise
+
+
+def _forget(estimator: Any) -> None:
+    for name in [name for name in vars(estimator) if name.endswith("_") and name[0] != "_"]:
+        delattr(estimator, name)
+
+
+def _column_names(X: Any) -> list[str] | None:
+    columns = getattr(X, "columns", None)
+    return None if columns is None else [str(name) for name in columns]
+
+
+def _column(index: int, names: list[str] | None) -> str:
+    return f"column {index}" if names is None else f"column {names[index]!r}"
+
+
+def _text_column(X: Any, names: list[str] | None) -> str | None:
+    """The first column that holds text, in words, with its first text; None if there is none."""
+    if names is not None and hasattr(X, "dtypes"):
+        series = [X.iloc[:, i] if hasattr(X, "iloc") else X[:, i] for i in range(len(names))]
+    elif isinstance(X, np.ndarray) and X.dtype.kind in "OUS" and X.ndim == 2:
+        series = [X[:, i] for i in range(X.shape[1])]
+    else:
+        return None
+    for index, values in enumerate(series):
+        kind = np.dtype(values.dtype).kind if isinstance(values.dtype, np.dtype) else "O"
+        if kind in "OUS":
+            for value in np.asarray(values, dtype=object)[:1000]:
+                if isinstance(value, str):
+                    try:
+                        float(value)
+                    except ValueError:
+                        return f"X has text in {_column(index, names)} ({value!r})"
+    return None
+
+
+def _check_finite(X: Any, names: list[str] | None) -> None:
+    values = X.data if sparse.issparse(X) else X
+    with np.errstate(all="ignore"):
+        if np.isfinite(values.sum(dtype=np.float64)):
+            return  # an infinity or NaN would have shown in the sum
+    bad = np.flatnonzero(~np.isfinite(values).ravel())
+    if not bad.size:
+        return
+    if sparse.issparse(X):
+        row = int(np.searchsorted(X.indptr, bad[0], side="right") - 1)
+        column, value = int(X.indices[bad[0]]), values[bad[0]]
+    else:
+        row, column = (int(i) for i in divmod(bad[0], X.shape[1]))
+        value = X[row, column]
+    what = "NaN" if np.isnan(value) else "infinity"
+    raise ValueError(
+        f"Input X contains {what} in {_column(column, names)} (row {row}; {bad.size} such entries in "
+        "all). Impute it first, for example with scikit-learn's SimpleImputer, or drop these rows."
+    )
+
+
+def check_labels(y: Any) -> None:
+    """Refuse missing labels, naming the first; the rest of y is checked by scikit-learn."""
+    if y is None:
+        raise ValueError(
+            "This classifier requires y to be passed, but the target y is None: "
+            "a ranking is learnt from classes."
+        )
+    labels = np.asarray(y)
+    missing = labels != labels if labels.dtype.kind in "fO" else np.zeros(0, dtype=bool)
+    if labels.dtype.kind == "O":
+        missing = missing | np.equal(labels, None)
+    bad = np.flatnonzero(missing)
+    if bad.size:
+        raise ValueError(
+            f"Input y contains NaN: row {bad[0]} has no label ({bad.size} such rows). "
+            "Drop these rows or label them."
+        )

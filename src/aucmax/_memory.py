@@ -1,0 +1,53 @@
+"""Memory as users write it, and as much as there is."""
+
+from __future__ import annotations
+
+import os
+import re
+
+_UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
+
+
+def parse_bytes(value: int | str) -> int:
+    """A number of bytes from a number or from text such as ``"4GB"`` or ``"500 MiB"``.
+
+    >>> parse_bytes("1.5GB")
+    1500000000
+    >>> parse_bytes("2MiB")
+    2097152
+    """
+    if isinstance(value, str):
+        match = re.fullmatch(r"\s*([0-9.]+)\s*([KMGT]?)(i?)B?\s*", value, flags=re.IGNORECASE)
+        if match:
+            unit = match[2].upper()
+            step = 2 ** (10 * " KMGT".index(unit or " ")) if match[3] else _UNITS[unit]
+            return int(float(match[1]) * step)
+    elif not isinstance(value, bool) and value > 0:
+        return int(value)
+    raise ValueError(f'max_memory must be bytes or text such as "4GB"; got {value!r}.')
+
+
+def available_bytes() -> int | None:
+    """Memory that is free now, where the system tells."""
+    try:
+        with open("/proc/meminfo") as lines:
+            for line in lines:
+                if line.startswith("MemAvailable:"):
+                    return int(line.split()[1]) * 1024
+    except OSError:
+        pass
+    try:
+        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):
+        return None
+
+
+def check_fits(what: str, needed: int, max_memory: int | str | None) -> None:
+    """Refuse work whose largest array is above the limit, before it starts."""
+    limit = available_bytes() if max_memory is None else parse_bytes(max_memory)
+    if limit is not None and needed > limit:
+        source = "is free" if max_memory is None else f"max_memory={max_memory!r} allows"
+        raise MemoryError(
+            f"{what} needs {needed / 1e9:.2f} GB, and {limit / 1e9:.2f} GB {source}. Use fewer "
+            "landmarks (n_landmarks), fit on a sample of the rows, or raise max_memory."
+        )

@@ -1,0 +1,1 @@
+"""Feature maps: kernels made finite, so that a linear solver learns a nonlinear ranking."""

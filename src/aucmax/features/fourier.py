@@ -1,0 +1,146 @@
+"""Random Fourier features (Rahimi & Recht 2008): a kernel map that does not look at the data."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from aucmax._checks import (
+    all_or_nothing,
+    check_choice,
+    check_gamma,
+    check_number,
+    check_rows,
+    check_weight,
+)
+from aucmax.features.kernels import over_blocks, resolve_gamma
+
+Array = npt.NDArray[Any]
+
+#: Kernels that depend on x - u alone and whose spectrum can be drawn from.
+FOURIER_KERNELS = ("rbf", "laplacian")
+
+
+class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Approximate kernel features ``sqrt(2/D) cos(x'Z + b)``.
+
+    Columns of ``Z`` are drawn from the kernel's spectrum (normal for rbf, Cauchy for laplacian), ``b``
+    uniformly on the circle.
+
+    Parameters
+    ----------
+    n_components : int, default=1000
+        ``D``, the number of features.
+    kernel : {"rbf", "laplacian"}, default="rbf"
+    gamma : {"distance", "scale"} or float, default="distance"
+        As in :class:`NystroemFeatures`.
+    random_state : int, RandomState or None, default=None
+
+    Attributes
+    ----------
+    frequencies_ : array of shape (d, D)
+    offsets_ : array of shape (D,)
+    gamma_ : float
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from aucmax import FourierFeatures
+    >>> X = np.random.default_rng(0).normal(size=(5, 3))
+    >>> F = FourierFeatures(n_components=4000, gamma=0.1, random_state=0).fit_transform(X)
+    >>> K = np.exp(-0.1 * ((X[:, None] - X[None]) ** 2).sum(-1))
+    >>> bool(np.abs(F @ F.T - K).max() < 0.05)
+    True
+    """
+
+    def __init__(
+        self,
+        n_components: int = 1000,
+        *,
+        kernel: str = "rbf",
+        gamma: str | float = "distance",
+        random_state: Any = None,
+    ) -> None:
+        self.n_components = n_components
+        self.kernel = kernel
+        self.gamma = gamma
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> FourierFeatures:
+        """Draw the frequencies; from the data only the bandwidth and the dtype are taken."""
+        check_number("n_components", self.n_components, low=1, closed=True, integer=True)
+        check_choice("kernel", self.kernel, FOURIER_KERNELS)
+        check_gamma(self.gamma)
+        with all_or_nothing(self):
+            X = check_rows(self, X)
+            weight = check_weight(sample_weight, X.shape[0])
+            if not weight.all():
+                keep = np.flatnonzero(weight)
+                X, weight = X[keep], weight[keep]
+            self.gamma_ = resolve_gamma(self.gamma, X, weight, self.kernel)
+            random = check_random_state(self.random_state)
+            shape = (X.shape[1], self.n_components)
+            if self.kernel == "rbf":
+                frequencies = np.sqrt(2.0 * self.gamma_) * random.standard_normal(shape)
+            else:
+                frequencies = self.gamma_ * random.standard_cauchy(shape)
+            self.frequencies_ = frequencies.astype(X.dtype)
+            self.offsets_ = random.uniform(0.0, 2.0 * np.pi, self.n_components).astype(X.dtype)
+            self._n_features_out = self.n_components
+        return self
+
+    def transform(self, X: Any) -> Array:
+        """Features of shape (n, n_components), in the dtype of X; beside them only blocks are held."""
+        check_is_fitted(self)
+        X = check_rows(self, X, reset=False)
+        out = np.empty((X.shape[0], self.n_components), dtype=X.dtype)
+
+        def work(rows: slice) -> None:
+            self._block(X[rows], out[rows])
+
+        over_blocks(work, X.shape[0], self.n_components * X.dtype.itemsize)
+        return out
+
+    def linear(self, X: Any, coef: Array) -> Array:
+        """``transform(X) @ coef`` for coef (D, m), blockwise; X has been checked already."""
+        coef = coef.astype(X.dtype)
+        out = np.empty((X.shape[0], coef.shape[1]), dtype=X.dtype)
+
+        def work(rows: slice) -> None:
+            block = np.empty((rows.stop - rows.start, self.n_components), dtype=X.dtype)
+            np.matmul(self._block(X[rows], block), coef, out=out[rows])
+
+        over_blocks(work, X.shape[0], self.n_components * X.dtype.itemsize)
+        return out
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The dtype the map was fitted in."""
+        return self.frequencies_.dtype
+
+    def fold(self, coef: Array) -> Array:
+        """Fourier features are used as they are: the coefficients themselves."""
+        return coef
+
+    def _block(self, X: Any, out: Array) -> Array:
+        frequencies = self.frequencies_.astype(X.dtype, copy=False)
+        if sparse.issparse(X):
+            out[...] = X @ frequencies
+        else:
+            np.matmul(X, frequencies, out=out)
+        out += self.offsets_.astype(X.dtype, copy=False)
+        np.cos(out, out=out)
+        out *= X.dtype.type(np.sqrt(2.0 / self.n_components))
+        return out
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags

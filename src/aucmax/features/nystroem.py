@@ -1,0 +1,257 @@
+"""The Nyström map: kernel values against landmarks, whitened (the paper's Algorithm 1)."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import linalg
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import check_array, check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from aucmax._checks import (
+    all_or_nothing,
+    check_choice,
+    check_gamma,
+    check_number,
+    check_rows,
+    check_weight,
+)
+from aucmax.features.kernels import KERNELS, LandmarkKernel, over_blocks, resolve_gamma
+from aucmax.features.landmarks import STRATEGIES, choose_landmarks
+
+Array = npt.NDArray[Any]
+
+#: Landmarks when their number is left open.
+AUTO_LANDMARKS = 1000
+
+
+class NystroemFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Approximate kernel features from landmarks.
+
+    With landmarks ``U`` and ``W = k(U, U) = Q diag(l) Q'``, a row becomes
+    ``k(x, U) Q_r diag(l_r)^(-1/2)``, so that inner products of features approximate the kernel.
+    The decomposition runs in float64 whatever the data; eigenvalues at or below ``cut`` times the
+    largest are dropped, which repeated or crowded landmarks make necessary.
+
+    Parameters
+    ----------
+    n_landmarks : int or "auto", default="auto"
+        How many landmarks. "auto" is 1000, or the number of rows if that is less. A number above the
+        number of rows gives a warning and uses every row.
+    landmarks : {"kmeans", "class-kmeans", "uniform"} or array of shape (v, d), default="kmeans"
+        How they are chosen: k-means centres of all rows (the paper), of each class in equal shares
+        (needs ``y``), rows at random, or your own points.
+    kernel : {"rbf", "laplacian", "polynomial", "linear"}, default="rbf"
+    gamma : {"distance", "scale"} or float, default="distance"
+        Bandwidth: ``1 / mean ||x - mean||^2`` over the first 80,000 rows (the paper's rule),
+        scikit-learn's ``1 / (d var(X))``, or a number.
+    degree, coef0 : int, float, default=3, 1.0
+        Of the polynomial kernel.
+    cut : float, default=1e-6
+        Relative eigenvalue cut. Much less than 1e-6 amplifies float32 rounding in the features.
+    random_state : int, RandomState or None, default=None
+    verbose : bool, default=False
+        Say on standard error what landmarks were made from.
+
+    Attributes
+    ----------
+    landmarks_ : array of shape (v, d)
+    projection_ : array of shape (v, r)
+    rank_ : int
+        ``r``, the number of features given.
+    spectrum_kept_ : float
+        Share of the landmark kernel's eigenvalue sum that the ``r`` features keep.
+    gamma_ : float
+    landmark_rows_ : int
+        Rows the landmarks were made from: k-means draws a sample of 50 rows per landmark when there
+        are more.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from aucmax import NystroemFeatures
+    >>> X, y = make_moons(500, noise=0.2, random_state=0)
+    >>> features = NystroemFeatures(n_landmarks=50, gamma=2.0, random_state=0)
+    >>> make_pipeline(features, LogisticRegression()).fit(X, y).score(X, y) > 0.95
+    True
+    """
+
+    def __init__(
+        self,
+        n_landmarks: int | str = "auto",
+        *,
+        landmarks: str | npt.ArrayLike = "kmeans",
+        kernel: str = "rbf",
+        gamma: str | float = "distance",
+        degree: int = 3,
+        coef0: float = 1.0,
+        cut: float = 1e-6,
+        random_state: Any = None,
+        verbose: bool | int = False,
+    ) -> None:
+        self.n_landmarks = n_landmarks
+        self.landmarks = landmarks
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.cut = cut
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> NystroemFeatures:
+        """Choose landmarks, bandwidth and projection.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or data frame of shape (n, d)
+        y : array of shape (n,), optional
+            Classes; used by ``landmarks="class-kmeans"`` alone.
+        sample_weight : array of shape (n,), optional
+            A row of weight 0 is absent.
+        """
+        self._check_params(y)
+        with all_or_nothing(self):
+            X = check_rows(self, X)
+            weight = check_weight(sample_weight, X.shape[0])
+            y = self._check_classes(y, X.shape[0])
+            if not weight.all():
+                keep = np.flatnonzero(weight)
+                X, weight, y = X[keep], weight[keep], None if y is None else y[keep]
+            self.landmarks_, self.landmark_rows_ = self._choose(X, y, weight)
+            self.gamma_ = resolve_gamma(self.gamma, X, weight, self.kernel)
+            self._decompose()
+        return self
+
+    def _check_params(self, y: Any) -> None:
+        check_choice("kernel", self.kernel, KERNELS)
+        check_gamma(self.gamma)
+        check_number("degree", self.degree, low=1, closed=True, integer=True)
+        check_number("coef0", self.coef0, closed=True)
+        check_number("cut", self.cut, closed=True, high=0.5)
+        if self.n_landmarks != "auto":
+            check_number("n_landmarks", self.n_landmarks, low=1, closed=True, integer=True)
+        if isinstance(self.landmarks, str):
+            check_choice("landmarks", self.landmarks, STRATEGIES)
+            if self.landmarks == "class-kmeans" and y is None:
+                raise ValueError(
+                    'landmarks="class-kmeans" requires y to be passed, but the target y is None.'
+                )
+
+    def _check_classes(self, y: Any, n_rows: int) -> Array | None:
+        if y is None or not isinstance(self.landmarks, str) or self.landmarks != "class-kmeans":
+            return None
+        classes = np.asarray(y).ravel()
+        if classes.size != n_rows:
+            raise ValueError(f"y has {classes.size} entries for {n_rows} rows of X.")
+        return classes
+
+    def _choose(self, X: Any, y: Array | None, weight: Array) -> tuple[Array, int]:
+        if not isinstance(self.landmarks, str):
+            points = check_array(self.landmarks, dtype=X.dtype, copy=True)
+            if points.shape[1] != X.shape[1]:
+                raise ValueError(
+                    f"landmarks has {points.shape[1]} columns, X has {X.shape[1]}: they must agree."
+                )
+            return points, 0
+        n_rows = X.shape[0]
+        wanted = AUTO_LANDMARKS if self.n_landmarks == "auto" else int(self.n_landmarks)
+        if wanted > n_rows and self.n_landmarks != "auto":
+            warnings.warn(
+                f"n_landmarks={wanted} is more than the {n_rows} rows of X: every row is a landmark.",
+                stacklevel=4,
+            )
+        points, seen = choose_landmarks(
+            X, wanted, self.landmarks, check_random_state(self.random_state), y, weight
+        )
+        if self.verbose:
+            source = f"{seen:,} of {n_rows:,} rows" if seen < n_rows else f"{n_rows:,} rows"
+            print(f"{len(points)} landmarks by {self.landmarks} on {source}", file=sys.stderr)
+        return points.astype(X.dtype, copy=False), seen
+
+    def _decompose(self) -> None:
+        kernel = self._kernel(np.float64)
+        gram = np.empty((kernel.n_landmarks, kernel.n_landmarks))
+        kernel(np.asarray(self.landmarks_, dtype=np.float64), gram)
+        if not np.isfinite(gram).all():
+            raise ValueError(
+                f"The {self.kernel} kernel of the landmarks overflows at gamma={self.gamma_:g}: "
+                "standardize the features, or lower gamma or degree."
+            )
+        total = float(np.trace(gram))
+        values, vectors = linalg.eigh(gram, overwrite_a=True, check_finite=False, driver="evd")
+        keep = values > self.cut * values[-1]
+        if not keep.any():
+            raise ValueError(
+                f"The {self.kernel} kernel of the landmarks is zero: every feature is constant at 0. "
+                "Check X, or use another kernel."
+            )
+        # Largest eigenvalue first, and of each vector's two signs the one whose largest entry is
+        # positive: the same landmarks give the same features whatever LAPACK does.
+        values, vectors = values[keep][::-1], vectors[:, keep][:, ::-1]
+        largest = np.take_along_axis(vectors, np.abs(vectors).argmax(axis=0)[None], axis=0)
+        vectors = vectors * np.sign(largest)
+        self.projection_ = np.ascontiguousarray(vectors / np.sqrt(values))
+        self.rank_ = int(values.size)
+        self.spectrum_kept_ = float(min(1.0, values.sum() / total))
+        self._n_features_out = self.rank_
+
+    def _kernel(self, dtype: npt.DTypeLike) -> LandmarkKernel:
+        return LandmarkKernel(
+            self.landmarks_, self.kernel, self.gamma_, self.degree, self.coef0, dtype
+        )
+
+    def transform(self, X: Any) -> Array:
+        """Features of shape (n, rank_), in the dtype of X; beside them only blocks are held."""
+        check_is_fitted(self)
+        X = check_rows(self, X, reset=False)
+        return self.linear(X, self.projection_)
+
+    def kernel_block(self, X: Any) -> Array:
+        """Kernel values against all landmarks, shape (n, v), in the dtype of X (checked already)."""
+        kernel = self._kernel(X.dtype)
+        out = np.empty((X.shape[0], kernel.n_landmarks), dtype=X.dtype)
+
+        def work(rows: slice) -> None:
+            kernel(X[rows], out[rows])
+
+        over_blocks(work, X.shape[0], kernel.n_landmarks * X.dtype.itemsize)
+        return out
+
+    def linear(self, X: Any, coef: Array, block_rows: int | None = None) -> Array:
+        """``k(X, U) @ coef`` for coef (v, m), blockwise; X has been checked already."""
+        kernel = self._kernel(X.dtype)
+        coef = coef.astype(X.dtype)
+        out = np.empty((X.shape[0], coef.shape[1]), dtype=X.dtype)
+
+        def work(rows: slice) -> None:
+            block = np.empty((rows.stop - rows.start, kernel.n_landmarks), dtype=X.dtype)
+            np.matmul(kernel(X[rows], block), coef, out=out[rows])
+
+        over_blocks(work, X.shape[0], kernel.n_landmarks * X.dtype.itemsize, block_rows)
+        return out
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The dtype the map was fitted in."""
+        return self.landmarks_.dtype
+
+    def fold(self, coef: Array) -> Array:
+        """Coefficients over landmarks (v, m) that score as ``coef`` (r, m) does over features."""
+        return self.projection_ @ coef
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.target_tags.required = (
+            isinstance(self.landmarks, str) and self.landmarks == "class-kmeans"
+        )
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags

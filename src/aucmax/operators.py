@@ -1,0 +1,144 @@
+"""What a solver may ask of data: products with a feature matrix it never sees.
+
+A solver knows ``n`` rows and ``r`` columns of features ``F`` through three methods, and one number:
+
+* ``scores(W)``, (r, k) -> (n, k): ``F @ W``
+* ``pullback(G)``, (n, k) -> (r, k): ``F.T @ G``
+* ``rows(index)``: some rows of ``F``, dense, for a preconditioner
+* ``nbytes``: what one pass over the data (one call of either product) reads from memory
+
+Products take and give float64; what lies between is in the dtype of the data.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from aucmax.pairs import Floats, Indices
+
+Array = npt.NDArray[Any]
+
+__all__ = ["FeatureOperator", "KernelOperator", "Operator", "map_operator", "pays_to_project"]
+
+#: Float32 sums stay short: partial products over this many rows are added in float64.
+_SUM_ROWS = 16_384
+
+#: Flops this kind of machine does in the time it reads one byte (100 GFLOP/s against 20 GB/s).
+FLOPS_PER_BYTE = 5.0
+
+#: Passes that a fit is expected to need: what a projection has to earn itself back in.
+EXPECTED_PASSES = 100
+
+
+class Operator(Protocol):
+    """The seam between solvers and data; see the module's text."""
+
+    n_rows: int
+    n_columns: int
+    nbytes: int
+
+    def scores(self, coef: Floats) -> Floats: ...
+
+    def pullback(self, gradient: Floats) -> Floats: ...
+
+    def rows(self, index: Indices) -> Array: ...
+
+
+class FeatureOperator:
+    """Features held as they are: a dense array or a CSR matrix of shape (n, r)."""
+
+    def __init__(self, features: Any) -> None:
+        self._features = features
+        self.n_rows, self.n_columns = features.shape
+        self._sparse = sparse.issparse(features)
+        self.nbytes = int(features.data.nbytes * 1.5 if self._sparse else features.nbytes)
+
+    def scores(self, coef: Floats) -> Floats:
+        return _columns_product(self._features, coef)
+
+    def pullback(self, gradient: Floats) -> Floats:
+        return _rows_product(self._features, gradient)
+
+    def rows(self, index: Indices) -> Array:
+        chosen: Array = self._features[index]
+        return chosen.toarray() if self._sparse else chosen  # type: ignore[attr-defined]
+
+
+class KernelOperator:
+    """A kernel block ``E = k(X, U)`` with its projection ``P`` folded: ``F = E P`` is never formed.
+
+    ``F W = E (P W)`` and ``F' G = P' (E' G)``: two thin products instead of one of n v r flops.
+    """
+
+    def __init__(self, block: Array, projection: Floats) -> None:
+        self._block, self._projection = block, projection
+        self.n_rows, self.n_columns = block.shape[0], projection.shape[1]
+        self.nbytes = block.nbytes
+
+    def scores(self, coef: Floats) -> Floats:
+        return _columns_product(self._block, self._projection @ coef)
+
+    def pullback(self, gradient: Floats) -> Floats:
+        out: Floats = self._projection.T @ _rows_product(self._block, gradient)
+        return out
+
+    def rows(self, index: Indices) -> Array:
+        chosen: Array = self._block[index]
+        return chosen @ self._projection.astype(chosen.dtype)
+
+
+class FeatureMap(Protocol):
+    """A fitted map into features, as far as an operator needs it."""
+
+    projection_: Floats
+
+    def kernel_block(self, X: Any) -> Array: ...
+
+    def transform(self, X: Any) -> Array: ...
+
+
+def pays_to_project(n_landmarks: int, rank: int, passes: float = EXPECTED_PASSES) -> bool:
+    """Whether multiplying ``E P`` out once is cheaper than folding it in every pass.
+
+    Per row, the product costs ``2 v r`` flops; each later pass then reads ``r`` numbers in place of
+    ``v`` and so saves ``4 (v - r)`` bytes. Both are brought to one unit by FLOPS_PER_BYTE.
+
+    >>> pays_to_project(1600, 145)  # few eigenvalues survive: skin
+    True
+    >>> pays_to_project(1600, 1500)
+    False
+    """
+    return 2.0 * n_landmarks * rank < passes * 4.0 * (n_landmarks - rank) * FLOPS_PER_BYTE
+
+
+def map_operator(X: Any, feature_map: FeatureMap) -> Operator:
+    """Rows of ``X`` under a landmark map, folded or projected, whichever is cheaper."""
+    n_landmarks, rank = feature_map.projection_.shape
+    if pays_to_project(n_landmarks, rank):
+        return FeatureOperator(feature_map.transform(X))
+    return KernelOperator(feature_map.kernel_block(X), feature_map.projection_)
+
+
+def _columns_product(matrix: Any, coef: Floats) -> Floats:
+    coef = coef.astype(matrix.dtype)
+    if coef.shape[1] == 1:  # a vector product runs at memory speed, a thin matrix product does not
+        out: Floats = (matrix @ coef[:, 0]).astype(np.float64)[:, None]
+        return out
+    product: Array = matrix @ coef
+    return product.astype(np.float64, order="F")
+
+
+def _rows_product(matrix: Any, gradient: Floats) -> Floats:
+    out = np.zeros((gradient.shape[1], matrix.shape[1]))
+    narrow = np.ascontiguousarray(gradient.T.astype(matrix.dtype))
+    for start in range(0, matrix.shape[0], _SUM_ROWS):
+        rows = slice(start, start + _SUM_ROWS)
+        if len(narrow) == 1:
+            out[0] += narrow[0, rows] @ matrix[rows]
+        else:
+            out += narrow[:, rows] @ matrix[rows]
+    return out.T

@@ -1,0 +1,215 @@
+"""The squared-hinge loss over all positive-negative pairs, as a function of scores.
+
+Conventions, stated once and held everywhere:
+
+* Labels split the rows into positives ``i`` and negatives ``j``; non-negative weights ``u`` give each
+  row its share. A row of weight 0 is absent.
+* The loss at scores ``s`` is ::
+
+      L(s) = c * sum_{i in +, j in -} u_i u_j max(0, 1 - (s_i - s_j))**2
+      c    = N / (N_pos N_neg),   N = sum(u),  N_pos, N_neg the same over one class
+
+  so that ``L`` is of the size of ``N``: a cost per row, whatever the number of pairs. A row of weight
+  2 is the same as that row twice.
+* A pair at margin exactly 1 is inactive: it adds nothing to value, gradient or curvature.
+* In the share of pairs in order (the AUC), a tie counts one half.
+
+No pair is ever formed. With negatives sorted downward, the active negatives of a positive
+(``s_j > s_i - 1``) are the first so-many; with positives sorted upward, so are the active positives
+of a negative. Running sums over these two orders give every quantity: O(n log n) for the sort, once
+per point, and O(n) for each Hessian product. Sums run from the active end and in float64, so a small
+active set is never the difference of two large numbers.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+Indices = npt.NDArray[np.intp]
+
+__all__ = ["PairLoss", "PairPoint", "ordered_share"]
+
+
+class PairLoss:
+    """Squared hinge over all pairs of n rows.
+
+    Parameters
+    ----------
+    positive : bool array of shape (n,)
+        Which rows are positive.
+    weight : array of shape (n,), optional
+        Non-negative row weights; 0 removes a row.
+    scale : float, optional
+        The factor ``c`` of the loss; by default that of these rows and weights. A sample that stands
+        for more rows than it has carries the factor of the whole.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from aucmax.pairs import PairLoss
+    >>> loss = PairLoss(np.array([True, False, False]))
+    >>> point = loss.at(np.array([0.5, 0.0, -1.0]))
+    >>> point.value  # 3 / (1 * 2) * (1 - 0.5)**2
+    0.375
+    >>> point.gradient
+    array([-1.5,  1.5,  0. ])
+    """
+
+    def __init__(
+        self,
+        positive: npt.NDArray[np.bool_],
+        weight: npt.ArrayLike | None = None,
+        scale: float | None = None,
+    ) -> None:
+        self.positive = np.asarray(positive, dtype=bool)
+        self.n_rows = self.positive.size
+        self.weight: Floats = (
+            np.ones(self.n_rows) if weight is None else np.asarray(weight, dtype=np.float64)
+        )
+        present = self.weight > 0
+        self.pos = np.flatnonzero(self.positive & present)
+        self.neg = np.flatnonzero(~self.positive & present)
+        if scale is None:
+            n_pos, n_neg = self.weight[self.pos].sum(), self.weight[self.neg].sum()
+            if not n_pos or not n_neg:
+                missing = "negative" if n_pos else "positive"
+                raise ValueError(f"No {missing} row of non-zero weight: there is no pair to rank.")
+            scale = float((n_pos + n_neg) / (n_pos * n_neg))
+        self.scale = scale
+
+    def at(self, scores: npt.NDArray[Any]) -> PairPoint:
+        """Value, gradient and curvature at scores of shape (n,)."""
+        return PairPoint(self, np.asarray(scores, dtype=np.float64))
+
+    def sample(self, rows: Indices, share: Floats) -> PairLoss:
+        """The loss on some rows, standing for all: each was drawn with probability ``share``."""
+        return PairLoss(self.positive[rows], self.weight[rows] / share, self.scale)
+
+
+class PairPoint:
+    """A pair loss at one vector of scores. Made by :meth:`PairLoss.at`.
+
+    Attributes
+    ----------
+    value : float
+    gradient : array of shape (n,)
+        Derivative with respect to the scores, zero on absent rows.
+    """
+
+    def __init__(self, loss: PairLoss, scores: Floats) -> None:
+        self._n_rows, self._scale = loss.n_rows, loss.scale
+        up, down = np.argsort(scores[loss.pos]), np.argsort(-scores[loss.neg])
+        self._pos, self._neg = loss.pos[up], loss.neg[down]
+        self._s_pos, self._s_neg = scores[self._pos], scores[self._neg]
+        self._u_pos, self._u_neg = loss.weight[self._pos], loss.weight[self._neg]
+        # How many partners are active: the first so-many of the other class's order.
+        above = np.searchsorted(self._s_neg[::-1], self._s_pos - 1.0, side="right")
+        self._near_pos: Indices = self._s_neg.size - above
+        # The other side is counted from this one, not searched for: rounding cannot make a pair
+        # active for one of its rows only, and counting is the cheaper of the two.
+        reach = np.bincount(self._near_pos, minlength=self._s_neg.size + 1)
+        self._near_neg: Indices = self._s_pos.size - np.cumsum(reach[:-1])
+        self._mass_pos = _running_sum(self._u_neg)[self._near_pos]
+        self._mass_neg = _running_sum(self._u_pos)[self._near_neg]
+        self.gradient: Floats = np.zeros(self._n_rows)
+        self.value = self._value_and_gradient()
+
+    def _value_and_gradient(self) -> float:
+        if not self._s_pos.size or not self._s_neg.size:
+            return 0.0
+        # The loss does not change when all scores shift together; centring keeps the sums small.
+        centre = 0.5 * (self._s_pos.mean() + self._s_neg.mean())
+        s_pos, s_neg = self._s_pos - centre, self._s_neg - centre
+        # Each row's slack summed over its active partners, by their weights.
+        slack_pos = (1.0 - s_pos) * self._mass_pos + _running_sum(self._u_neg * s_neg)[self._near_pos]
+        slack_neg = (1.0 + s_neg) * self._mass_neg - _running_sum(self._u_pos * s_pos)[self._near_neg]
+        g_pos = (-2.0 * self._scale) * self._u_pos * slack_pos
+        g_neg = (2.0 * self._scale) * self._u_neg * slack_neg
+        self.gradient[self._pos], self.gradient[self._neg] = g_pos, g_neg
+        # sum m**2 = sum m (1 - s_i + s_j): the value follows from the gradient, no square is formed.
+        return float(0.5 * (g_pos @ s_pos + g_neg @ s_neg - g_pos.sum()))
+
+    def hessian_product(self, direction: npt.NDArray[Any]) -> Floats:
+        """Hessian times one direction (n,), or times many at once (n, m)."""
+        direction = np.asarray(direction, dtype=np.float64)
+        out = np.zeros(direction.shape)
+        v_pos, v_neg = direction[self._pos], direction[self._neg]
+
+        def rows(values: Floats) -> Floats:  # a factor per row, for either shape
+            return values.reshape(-1, *([1] * (direction.ndim - 1)))
+
+        u_pos, u_neg = rows(self._u_pos), rows(self._u_neg)
+        pull_pos = _running_sum(u_neg * v_neg)[self._near_pos]
+        pull_neg = _running_sum(u_pos * v_pos)[self._near_neg]
+        factor = 2.0 * self._scale
+        out[self._pos] = factor * u_pos * (rows(self._mass_pos) * v_pos - pull_pos)
+        out[self._neg] = factor * u_neg * (rows(self._mass_neg) * v_neg - pull_neg)
+        return out
+
+    def curvature(self) -> Floats:
+        """Diagonal of the Hessian, shape (n,); positive exactly on rows with an active partner."""
+        out = np.zeros(self._n_rows)
+        out[self._pos] = 2.0 * self._scale * self._u_pos * self._mass_pos
+        out[self._neg] = 2.0 * self._scale * self._u_neg * self._mass_neg
+        return out
+
+    def hessian_gram(self, features: npt.NDArray[Any]) -> Floats:
+        """``features.T @ Hessian @ features`` for features (n, r), multiplied in their own dtype.
+
+        The Hessian is a diagonal less the active pairs, whose product with the features is a running
+        sum: three matrix products of the rows' size and no (n, n) matrix.
+        """
+        dtype = features.dtype
+        f_pos, f_neg = features[self._pos], features[self._neg]
+        root_pos = np.sqrt(self._u_pos * self._mass_pos).astype(dtype)
+        root_neg = np.sqrt(self._u_neg * self._mass_neg).astype(dtype)
+        half = f_pos * root_pos[:, None]
+        gram = half.T @ half
+        half = f_neg * root_neg[:, None]
+        gram += half.T @ half
+        near = _running_sum(f_neg * self._u_neg.astype(dtype)[:, None])[self._near_pos]
+        cross = (f_pos * self._u_pos.astype(dtype)[:, None]).T @ near
+        gram -= cross
+        gram -= cross.T
+        out = gram.astype(np.float64)
+        out *= 2.0 * self._scale
+        return out
+
+    def auc(self) -> float:
+        """Share of the pairs in order, a tie counting one half."""
+        return ordered_share(self._s_pos, self._s_neg, self._u_pos, self._u_neg)
+
+
+def ordered_share(
+    pos: Floats, neg: Floats, pos_weight: Floats | None = None, neg_weight: Floats | None = None
+) -> float:
+    """Weighted share of pairs with the positive above the negative; a tie counts one half.
+
+    Parameters
+    ----------
+    pos, neg : arrays of shape (n_pos,) and (n_neg,)
+        Scores of the two classes, in any order.
+    pos_weight, neg_weight : arrays of the same shapes, optional
+        Row weights; a pair weighs the product of its two.
+    """
+    u_pos = np.ones(pos.size) if pos_weight is None else pos_weight
+    u_neg = np.ones(neg.size) if neg_weight is None else neg_weight
+    order = np.argsort(neg)
+    neg, below = neg[order], _running_sum(u_neg[order])
+    # Sorted queries walk `neg` once instead of jumping about in it.
+    order = np.argsort(pos)
+    pos, u_pos = pos[order], u_pos[order]
+    wins = below[np.searchsorted(neg, pos, "left")] + below[np.searchsorted(neg, pos, "right")]
+    return float(u_pos @ wins / (2.0 * u_pos.sum() * below[-1]))
+
+
+def _running_sum(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Sums of the first 0, 1, ..., m entries along the first axis."""
+    out = np.empty((values.shape[0] + 1, *values.shape[1:]), dtype=values.dtype)
+    out[0] = 0
+    np.cumsum(values, axis=0, out=out[1:])
+    return out

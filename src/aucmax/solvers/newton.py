@@ -1,0 +1,313 @@
+"""Truncated Newton for all-pairs losses, k columns in lockstep.
+
+Each column c minimises ::
+
+    f_c(w) = 1/2 ||w||^2 + C_c L_c(F w)
+
+over the same features F, known by an operator alone. Columns share each pass over the data, so that
+k products cost little more than one; a plain fit is k = 1.
+
+Four decisions, each measured on the paper's data (ijcnn1 and covtype, 1600 landmarks):
+
+* The line search is near-exact and may go beyond 1. Pairs leave the active set along a step, so the
+  curvature at its start is too large and steps of 1.3 to 4 are usual early on; this saves a quarter of
+  the Newton steps. It happens in score space, where a trial costs a sort and no pass.
+* The Newton system is solved to 0.3 in the preconditioned residual; 0.1 takes half as many passes
+  again, 0.5 twice as many steps.
+* The first steps run without preconditioner: far from the optimum it does not pay, and with a small C
+  it never does. It is built when conjugate gradients need it and renewed when they slow down again.
+* The stopping rule is the Newton decrement relative to the objective: an estimate of the relative
+  distance to the minimum, the same at every C and scale. It counts what conjugate gradients left
+  over, as the preconditioner measures it. The step it was measured on is still taken.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from aucmax.operators import Operator
+from aucmax.pairs import Floats, Indices, PairLoss, PairPoint
+from aucmax.solvers.preconditioner import Preconditioner, patience
+
+#: Relative residual at which conjugate gradients stop.
+_FORCING = 0.3
+
+#: Products without preconditioner before one is built, and in any one step at all.
+_PLAIN_PRODUCTS = 10
+_MAX_PRODUCTS = 500
+
+
+@dataclass(frozen=True)
+class Record:
+    """What one Newton step did; arrays hold one entry per column."""
+
+    iteration: int
+    objective: Floats  #: after the step
+    gap: Floats  #: estimated relative distance to the minimum before the step
+    auc: Floats  #: share of training pairs in order, after the step
+    step: Floats  #: length of the step, 1 being Newton's
+    products: int  #: Hessian products, each two passes
+    passes: int  #: passes over the data since the start
+    preconditioners: int  #: how many were built in this step
+    seconds: float  #: since the start
+
+
+@dataclass(frozen=True)
+class Solution:
+    """The minimisers ``coef`` (r, k) and how they were reached."""
+
+    coef: Floats
+    scores: Floats
+    objective: Floats
+    gap: Floats
+    converged: np.ndarray
+    n_iter: int
+    passes: int
+    history: list[Record]
+
+
+class _State:
+    """All that changes. Columns that have converged are left where they are."""
+
+    def __init__(self, operator: Operator, losses: Sequence[PairLoss], coef: Floats | None) -> None:
+        k = len(losses)
+        self.passes = 0
+        if coef is None:
+            self.coef: Floats = np.zeros((operator.n_columns, k), order="F")
+            self.scores: Floats = np.zeros((operator.n_rows, k), order="F")
+        else:
+            self.coef = np.array(coef, dtype=np.float64, order="F")
+            self.scores = np.asfortranarray(operator.scores(self.coef))
+            self.passes = 1
+        self.points = [loss.at(self.scores[:, c]) for c, loss in enumerate(losses)]
+        self.preconditioners: list[Preconditioner | None] = [None] * k
+        self.products = np.zeros(k, dtype=np.intp)
+        self.gap: Floats = np.full(k, np.inf)
+        self.step: Floats = np.zeros(k)
+        self.converged = np.zeros(k, dtype=bool)
+        self.stalled = np.zeros(k, dtype=bool)
+
+    def objective(self, C: Floats) -> Floats:
+        values = np.array([point.value for point in self.points])
+        return 0.5 * np.einsum("rc,rc->c", self.coef, self.coef) + C * values
+
+
+def minimize(
+    operator: Operator,
+    losses: Sequence[PairLoss],
+    C: Floats,
+    *,
+    start: Floats | None = None,
+    tol: float = 1e-4,
+    max_iter: int = 100,
+    precondition: bool = True,
+    on_record: Callable[[Record], None] | None = None,
+    seed: int = 0,
+) -> Solution:
+    """Minimise ``1/2 ||w||^2 + C L(F w)`` for each column.
+
+    Parameters
+    ----------
+    operator : Operator
+        The features, n rows and r columns.
+    losses : k pair losses over the n rows
+    C : array of shape (k,)
+    start : array of shape (r, k), optional
+        Where to begin; zeros by default.
+    tol : float
+        A column has converged when its Newton decrement is at most ``tol`` times its objective.
+    max_iter : int
+        Newton steps.
+    precondition : bool
+        False leaves the preconditioner out, for comparison.
+    on_record : callable, optional
+        Called with the :class:`Record` of each step.
+    seed : int
+        For the rows the preconditioner samples; the minimiser does not depend on it.
+    """
+    began, rng = time.perf_counter(), np.random.default_rng(seed)
+    state = _State(operator, losses, start)
+    limit = patience(operator)
+    history: list[Record] = []
+    live = np.arange(len(losses))
+    iteration = 0
+    while live.size and iteration < max_iter:
+        iteration += 1
+        # 1) Gradient
+        pulled = operator.pullback(_stack([state.points[c].gradient for c in live]))
+        gradient = state.coef[:, live] + C[live] * pulled
+        state.passes += 1
+        # 2) Preconditioners, where conjugate gradients have become slow
+        built = 0
+        for c in live if precondition else ():
+            usual = limit if state.preconditioners[c] else max(limit, _PLAIN_PRODUCTS) - 1
+            if state.products[c] > usual:
+                state.preconditioners[c] = Preconditioner(
+                    operator, losses[c], state.points[c], state.scores[:, c], C[c], rng
+                )
+                built += 1
+        # 3) Newton direction, and its scores
+        plain_limit = int(max(limit, _PLAIN_PRODUCTS)) if precondition else _MAX_PRODUCTS
+        direction, moved, left, settled = _newton_direction(
+            operator, state, C, gradient, live, plain_limit
+        )
+        slope = np.einsum("rc,rc->c", gradient, direction)
+        # 4) Line search in score space
+        before = state.objective(C)
+        for i, c in enumerate(live):
+            _advance(state, losses[c], c, direction[:, i], moved[:, i], C[c], slope[i])
+        # 5) Record, and let go of the columns that have converged
+        state.gap[live] = 0.5 * (left - slope) / before[live]
+        state.converged[live] = settled & (state.gap[live] <= tol)
+        record = Record(
+            iteration,
+            state.objective(C),
+            state.gap.copy(),
+            np.array([point.auc() for point in state.points]),
+            state.step.copy(),
+            int(state.products[live].max()),
+            state.passes,
+            built,
+            time.perf_counter() - began,
+        )
+        history.append(record)
+        if on_record is not None:
+            on_record(record)
+        live = live[~(state.converged | state.stalled)[live]]
+    return _finish(operator, losses, C, state, history)
+
+
+def _finish(
+    operator: Operator,
+    losses: Sequence[PairLoss],
+    C: Floats,
+    state: _State,
+    history: list[Record],
+) -> Solution:
+    # Scores were moved along with the coefficients; what is reported is computed from the latter.
+    state.scores = operator.scores(state.coef)
+    state.passes += 1
+    state.points = [loss.at(state.scores[:, c]) for c, loss in enumerate(losses)]
+    return Solution(
+        state.coef,
+        state.scores,
+        state.objective(C),
+        state.gap,
+        state.converged,
+        len(history),
+        state.passes,
+        history,
+    )
+
+
+def _newton_direction(
+    operator: Operator,
+    state: _State,
+    C: Floats,
+    gradient: Floats,
+    columns: Indices,
+    plain_limit: int,
+) -> tuple[Floats, Floats, Floats, np.ndarray]:
+    """Conjugate gradients on ``H d = -g``, a column leaving when its residual is small enough.
+
+    Returns the directions (r, m); their scores (n, m), gathered on the way at no further pass; the
+    size of the residuals left, in the preconditioner's norm (0 without one: there it says nothing
+    about the decrement); and which columns reached the wanted residual.
+    """
+    m = columns.size
+    direction: Floats = np.zeros((operator.n_columns, m), order="F")
+    moved: Floats = np.zeros((operator.n_rows, m), order="F")
+    residual: Floats = np.asfortranarray(-gradient)
+    conjugate: Floats = np.zeros_like(direction)
+    size, first = np.zeros(m), np.zeros(m)
+    for i, c in enumerate(columns):
+        conjugate[:, i] = _precondition(state.preconditioners[c], residual[:, i])
+        size[i] = first[i] = residual[:, i] @ conjugate[:, i]
+    limits = np.array(
+        [_MAX_PRODUCTS if state.preconditioners[c] else plain_limit for c in columns]
+    )
+    settled = first <= 0
+    open_ = np.flatnonzero(~settled)
+    count = 0
+    while open_.size:
+        count += 1
+        along = operator.scores(conjugate[:, open_])
+        curved = _stack(
+            [state.points[columns[i]].hessian_product(along[:, j]) for j, i in enumerate(open_)]
+        )
+        product = conjugate[:, open_] + C[columns[open_]] * operator.pullback(curved)
+        state.passes += 2
+        for j, i in enumerate(open_):
+            step = size[i] / (conjugate[:, i] @ product[:, j])
+            direction[:, i] += step * conjugate[:, i]
+            moved[:, i] += step * along[:, j]
+            residual[:, i] -= step * product[:, j]
+            smoothed = _precondition(state.preconditioners[columns[i]], residual[:, i])
+            size_now = residual[:, i] @ smoothed
+            settled[i] = size_now <= _FORCING**2 * first[i]
+            conjugate[:, i] *= size_now / size[i]
+            conjugate[:, i] += smoothed
+            size[i] = size_now
+            state.products[columns[i]] = count
+        open_ = open_[~settled[open_] & (count < limits[open_])]
+    left = np.array([size[i] if state.preconditioners[c] else 0.0 for i, c in enumerate(columns)])
+    return direction, moved, left, settled
+
+
+def _precondition(preconditioner: Preconditioner | None, vector: Floats) -> Floats:
+    return vector if preconditioner is None else preconditioner(vector)
+
+
+def _advance(
+    state: _State,
+    loss: PairLoss,
+    column: int,
+    direction: Floats,
+    moved: Floats,
+    C: float,
+    slope: float,
+) -> None:
+    """Move one column along its direction to where the slope has nearly vanished.
+
+    The objective is convex along the line, so its slope grows: doubling finds a bracket, secants
+    within it do the rest. A step that does not lower the objective is not taken, and the column is
+    marked as stalled: rounding allows no further progress.
+    """
+    coef, scores = state.coef[:, column], state.scores[:, column]
+    square, along, length = coef @ coef, coef @ direction, direction @ direction
+    best_value = 0.5 * square + C * state.points[column].value
+    best: tuple[float, Floats, PairPoint] | None = None
+    low, low_slope, high, high_slope = 0.0, slope, np.inf, np.inf
+    step = 1.0
+    for _ in range(8):
+        trial = scores + step * moved
+        point = loss.at(trial)
+        value = 0.5 * square + step * along + 0.5 * step**2 * length + C * point.value
+        here = along + step * length + C * float(point.gradient @ moved)
+        if value < best_value:
+            best_value, best = value, (step, trial, point)
+        if abs(here) <= 0.1 * abs(slope):
+            break
+        if here < 0:
+            low, low_slope = step, here
+        else:
+            high, high_slope = step, here
+        step = (
+            2.0 * low
+            if np.isinf(high)
+            else low + (high - low) * low_slope / (low_slope - high_slope)
+        )
+    if best is None:
+        state.step[column], state.stalled[column] = 0.0, True
+        return
+    state.step[column], state.scores[:, column], state.points[column] = best
+    coef += state.step[column] * direction
+
+
+def _stack(columns: Sequence[Floats]) -> Floats:
+    """Columns side by side, each contiguous."""
+    return np.array(columns).T
