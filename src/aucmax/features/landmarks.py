@@ -18,8 +18,9 @@ Array = npt.NDArray[Any]
 
 STRATEGIES = ("kmeans", "class-kmeans", "uniform")
 
-#: k-means sees at most so many rows per landmark, drawn at random.
+#: k-means sees at most so many rows per landmark, drawn at random, and starts from so many of them.
 ROWS_PER_LANDMARK = 50
+SEED_ROWS_PER_LANDMARK = 8
 
 #: Lloyd iterations. Landmarks need to cover the data, not to be a converged clustering.
 _ITERATIONS = 10
@@ -74,20 +75,28 @@ def equal_shares(sizes: list[int], total: int) -> list[int]:
 def _kmeans(
     X: Any, n_landmarks: int, random_state: np.random.RandomState, weight: Array | None
 ) -> tuple[Array, int]:
-    from sklearn.cluster import KMeans
+    from sklearn.cluster import KMeans, kmeans_plusplus
     from sklearn.exceptions import ConvergenceWarning
 
     if n_landmarks >= X.shape[0]:
         return _distinct(X), X.shape[0]
-    limit = ROWS_PER_LANDMARK * n_landmarks
-    if X.shape[0] > limit:
-        rows = np.sort(random_state.choice(X.shape[0], limit, replace=False))
-        X, weight = X[rows], None if weight is None else weight[rows]
-    # Random rows to start from: k-means++ is 15 times slower at 1600 landmarks and, on the paper's
-    # data, gives no better ranking.
-    model = KMeans(
-        n_landmarks, init="random", n_init=1, max_iter=_ITERATIONS, random_state=random_state
+    order = random_state.permutation(X.shape[0])
+    rows = np.sort(order[: ROWS_PER_LANDMARK * n_landmarks])
+    few = np.sort(order[: SEED_ROWS_PER_LANDMARK * n_landmarks])
+    # k-means++ with one candidate a time, on a few rows. At 1600 landmarks of covtype it takes 2 s
+    # for 0.9558 AUC; scikit-learn's own start takes 12 s for 0.9563, random rows 1 s for 0.9548.
+    start, _ = kmeans_plusplus(
+        X[few],
+        n_landmarks,
+        sample_weight=None if weight is None else weight[few],
+        n_local_trials=1,
+        random_state=random_state,
     )
+    if rows.size < X.shape[0]:
+        X, weight = X[rows], None if weight is None else weight[rows]
+    if sparse.issparse(start):
+        start = start.toarray()
+    model = KMeans(n_landmarks, init=start, n_init=1, max_iter=_ITERATIONS, random_state=random_state)
     with warnings.catch_warnings():
         # Repeated rows leave some centres equal; one of each is kept below.
         warnings.simplefilter("ignore", ConvergenceWarning)

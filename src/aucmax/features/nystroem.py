@@ -179,7 +179,8 @@ class NystroemFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     def _decompose(self) -> None:
         kernel = self._kernel(np.float64)
         gram = np.empty((kernel.n_landmarks, kernel.n_landmarks))
-        kernel(np.asarray(self.landmarks_, dtype=np.float64), gram)
+        with np.errstate(over="ignore"):  # found and named below
+            kernel(np.asarray(self.landmarks_, dtype=np.float64), gram)
         if not np.isfinite(gram).all():
             raise ValueError(
                 f"The {self.kernel} kernel of the landmarks overflows at gamma={self.gamma_:g}: "

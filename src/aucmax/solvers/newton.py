@@ -40,6 +40,10 @@ _FORCING = 0.3
 _PLAIN_PRODUCTS = 10
 _MAX_PRODUCTS = 500
 
+#: The line search ends when the slope has fallen to this share, or after so many trials.
+_SLOPE_LEFT = 0.1
+_MAX_TRIALS = 30
+
 
 @dataclass(frozen=True)
 class Record:
@@ -274,33 +278,36 @@ def _advance(
     """Move one column along its direction to where the slope has nearly vanished.
 
     The objective is convex along the line, so its slope grows: doubling finds a bracket, secants
-    within it do the rest. A step that does not lower the objective is not taken, and the column is
-    marked as stalled: rounding allows no further progress.
+    within it do the rest, with a bisection whenever one has not halved the bracket (next to a kink
+    the slopes at its two ends can differ by many orders). A step that does not lower the objective is
+    not taken, and the column is marked as stalled: rounding allows no further progress.
     """
     coef, scores = state.coef[:, column], state.scores[:, column]
     square, along, length = coef @ coef, coef @ direction, direction @ direction
     best_value = 0.5 * square + C * state.points[column].value
     best: tuple[float, Floats, PairPoint] | None = None
     low, low_slope, high, high_slope = 0.0, slope, np.inf, np.inf
-    step = 1.0
-    for _ in range(8):
+    step, bisect = 1.0, False
+    for _ in range(_MAX_TRIALS):
         trial = scores + step * moved
         point = loss.at(trial)
         value = 0.5 * square + step * along + 0.5 * step**2 * length + C * point.value
         here = along + step * length + C * float(point.gradient @ moved)
         if value < best_value:
             best_value, best = value, (step, trial, point)
-        if abs(here) <= 0.1 * abs(slope):
+        if abs(here) <= _SLOPE_LEFT * abs(slope):
             break
+        width = high - low
         if here < 0:
             low, low_slope = step, here
         else:
             high, high_slope = step, here
-        step = (
-            2.0 * low
-            if np.isinf(high)
-            else low + (high - low) * low_slope / (low_slope - high_slope)
-        )
+        if np.isinf(high):
+            step = 2.0 * low
+            continue
+        bisect = not bisect and high - low > 0.5 * width
+        share = 0.5 if bisect else low_slope / (low_slope - high_slope)
+        step = low + (high - low) * share
     if best is None:
         state.step[column], state.stalled[column] = 0.0, True
         return

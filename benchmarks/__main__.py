@@ -1,0 +1,50 @@
+"""``python -m benchmarks NAME``: run one benchmark, append its rows, print its table."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from importlib import import_module
+from pathlib import Path
+
+from benchmarks.datasets import DataMissing
+from benchmarks.harness import Writer
+
+BENCHMARKS = {
+    "pairs": "all-pairs value, gradient and Hessian product, by number of rows",
+    "bandwidth": "one scores + pullback against reading the same bytes",
+    "passes": "Newton with and without preconditioner, to the same objective (ijcnn1)",
+    "accuracy": "test AUC on the paper's data sets, C from a validation split",
+    "end_to_end": "covtype, all rows: against scikit-learn's Nystroem + LogisticRegression",
+    "startup": "import aucmax and aucmax --help against import numpy",
+}
+
+
+def main() -> int:
+    listed = "\n".join(f"  {name:12s} {text}" for name, text in BENCHMARKS.items())
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks",
+        description=f"Measurements of aucmax.\n\n{listed}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("name", choices=BENCHMARKS)
+    parser.add_argument("--data", nargs="*", help="data sets, for benchmarks that take several")
+    parser.add_argument("--seeds", type=int, help="random splits, for benchmarks that make some")
+    parser.add_argument("--landmarks", type=int, default=1600)
+    parser.add_argument("--out", type=Path, default=Path("benchmark-results"), help="folder for rows")
+    options = parser.parse_args()
+    module = import_module(f"benchmarks.{options.name}")
+    writer = Writer(options.name, options.out)
+    try:
+        for row in module.run(options):
+            writer.add(row)
+    except DataMissing as missing:
+        print(f"{missing}", file=sys.stderr)
+        return 2
+    print()
+    print(writer.table(getattr(module, "COLUMNS", None)))
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

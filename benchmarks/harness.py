@@ -1,0 +1,96 @@
+"""Rows of a benchmark: timed after a warm-up, with all that is needed to run them again."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import resource
+import statistics
+import time
+from collections.abc import Callable, Iterable
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+PACKAGES = ("aucmax", "numpy", "scipy", "scikit-learn", "threadpoolctl")
+
+
+def environment() -> dict[str, Any]:
+    """Machine, threads and versions: part of every row."""
+    import numpy  # noqa: F401  (so that its BLAS is counted)
+    from threadpoolctl import threadpool_info
+
+    versions = {}
+    for name in PACKAGES:
+        try:
+            versions[name] = version(name)
+        except PackageNotFoundError:
+            versions[name] = "source tree"
+    blas = [info for info in threadpool_info() if info["user_api"] == "blas"]
+    return {
+        "python": platform.python_version(),
+        "machine": platform.machine(),
+        "processor": _processor(),
+        "cores": os.cpu_count(),
+        "blas_threads": blas[0]["num_threads"] if blas else None,
+        "blas": f"{blas[0]['internal_api']} {blas[0]['version']}" if blas else None,
+        "versions": versions,
+    }
+
+
+def _processor() -> str:
+    try:
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.split(":", 1)[1].strip()
+    except OSError:
+        pass
+    return platform.processor()
+
+
+def peak_gib() -> float:
+    """Largest resident memory of this process so far."""
+    unit = 1 if platform.system() == "Darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 2**30
+
+
+def timed(work: Callable[[], Any]) -> tuple[float, Any]:
+    began = time.perf_counter()
+    result = work()
+    return time.perf_counter() - began, result
+
+
+def median_time(work: Callable[[], Any], repeats: int = 7) -> float:
+    """Median of several runs, after one outside the clock."""
+    work()
+    return statistics.median(timed(work)[0] for _ in range(repeats))
+
+
+class Writer:
+    """Appends rows to a JSONL file as they come and shows a table at the end."""
+
+    def __init__(self, benchmark: str, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self._path = folder / f"{benchmark}.jsonl"
+        self._base = {"benchmark": benchmark, "when": time.strftime("%Y-%m-%dT%H:%M:%S")}
+        self._environment = environment()
+        self.rows: list[dict[str, Any]] = []
+
+    def add(self, row: dict[str, Any]) -> None:
+        self.rows.append(row)
+        with self._path.open("a") as file:
+            file.write(json.dumps({**self._base, **row, **self._environment}) + "\n")
+        print("  ".join(f"{key}={_short(value)}" for key, value in row.items()), flush=True)
+
+    def table(self, columns: Iterable[str] | None = None) -> str:
+        names = list(columns or {key: None for row in self.rows for key in row})
+        lines = ["| " + " | ".join(names) + " |", "|" + "---|" * len(names)]
+        lines += [
+            "| " + " | ".join(_short(row.get(name, "")) for name in names) + " |" for row in self.rows
+        ]
+        return "\n".join(lines)
+
+
+def _short(value: Any) -> str:
+    return f"{value:.5g}" if isinstance(value, float) else str(value)

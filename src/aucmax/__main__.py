@@ -1,0 +1,5 @@
+"""``python -m aucmax``."""
+
+from aucmax.cli import main
+
+main()

@@ -1,0 +1,263 @@
+import warnings
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.datasets import make_blobs
+from sklearn.metrics import pairwise
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from aucmax import FourierFeatures, NystroemFeatures
+from aucmax.features import kernels, landmarks
+from aucmax.features.kernels import LandmarkKernel, over_blocks, resolve_gamma
+
+PAIRWISE = {
+    "rbf": lambda X, U: pairwise.rbf_kernel(X, U, gamma=0.3),
+    "laplacian": lambda X, U: pairwise.laplacian_kernel(X, U, gamma=0.3),
+    "polynomial": lambda X, U: pairwise.polynomial_kernel(X, U, gamma=0.3, degree=2, coef0=0.5),
+    "linear": lambda X, U: pairwise.linear_kernel(X, U),
+}
+
+
+def data(n=120, d=4, seed=0):
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(n, d)), (rng.random(n) < 0.3).astype(int)
+
+
+@parametrize_with_checks(
+    [NystroemFeatures(), FourierFeatures(n_components=20), NystroemFeatures(kernel="laplacian")]
+)
+def test_scikit_learn_contract(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.parametrize("name", kernels.KERNELS)
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("as_csr", [False, True])
+def test_kernels_are_scikit_learns(name, dtype, as_csr):
+    X, _ = data()
+    U = X[:30] + 0.1
+    kernel = LandmarkKernel(U, name, gamma=0.3, degree=2, coef0=0.5, dtype=dtype)
+    rows = sparse.csr_matrix(X.astype(dtype)) if as_csr else X.astype(dtype)
+    out = kernel(rows, np.empty((len(X), len(U)), dtype=dtype))
+    tolerance = 1e-10 if dtype == np.float64 else 2e-5
+    np.testing.assert_allclose(out, PAIRWISE[name](X, U), rtol=tolerance, atol=tolerance)
+
+
+def test_float32_distances_survive_a_far_origin():
+    X, _ = data()
+    far = (X + 1000.0).astype(np.float32)
+    exact = pairwise.rbf_kernel(far.astype(np.float64), gamma=0.3)
+    out = LandmarkKernel(far, "rbf", 0.3, dtype=np.float32)(far, np.empty((120, 120), np.float32))
+    np.testing.assert_allclose(out, exact, atol=1e-4)
+
+
+def test_gamma_rules():
+    X, _ = data()
+    weight = np.random.default_rng(1).integers(0, 3, len(X)).astype(float)
+    squared = ((X - X.mean(axis=0)) ** 2).sum(axis=1)
+    assert resolve_gamma("distance", X, None, "rbf") == pytest.approx(1 / squared.mean())
+    assert resolve_gamma("scale", X, None, "rbf") == pytest.approx(1 / (X.shape[1] * X.var()))
+    assert resolve_gamma(0.7, X, None, "rbf") == 0.7
+    absolute = np.abs(X - X.mean(axis=0)).sum(axis=1)
+    assert resolve_gamma("distance", X, None, "laplacian") == pytest.approx(1 / absolute.mean())
+    repeated = np.repeat(X, weight.astype(int), axis=0)
+    for rule in ("distance", "scale"):
+        for kernel in ("rbf", "laplacian"):
+            expected = resolve_gamma(rule, repeated, None, kernel)
+            assert resolve_gamma(rule, X, weight, kernel) == pytest.approx(expected, rel=1e-10)
+            csr = sparse.csr_matrix(X)
+            assert resolve_gamma(rule, csr, weight, kernel) == pytest.approx(expected, rel=1e-10)
+    assert resolve_gamma("distance", np.ones((5, 2)), None, "rbf") == 1.0
+
+
+def test_gamma_takes_the_first_80000_rows(monkeypatch):
+    X, _ = data()
+    monkeypatch.setattr(kernels, "GAMMA_ROWS", 50)
+    assert resolve_gamma("distance", X, None, "rbf") == resolve_gamma("distance", X[:50], None, "rbf")
+
+
+@pytest.mark.parametrize("name", kernels.KERNELS)
+def test_as_many_landmarks_as_rows_reproduce_the_kernel(name):
+    X, _ = data()
+    features = NystroemFeatures(120, kernel=name, gamma=0.3, degree=2, coef0=0.5, cut=1e-12)
+    F = features.fit_transform(X)
+    np.testing.assert_allclose(F @ F.T, PAIRWISE[name](X, X), atol=1e-6)
+    assert features.spectrum_kept_ == pytest.approx(1.0, abs=1e-9)
+
+
+def test_gram_error_falls_with_landmarks():
+    X, _ = data(n=400)
+    exact = pairwise.rbf_kernel(X, gamma=0.2)
+    errors = []
+    for v in (5, 20, 80, 320):
+        F = NystroemFeatures(v, gamma=0.2, random_state=0).fit_transform(X)
+        errors.append(np.linalg.norm(F @ F.T - exact))
+    assert errors == sorted(errors, reverse=True)
+    assert errors[-1] < 0.01 * errors[0]
+
+
+def test_repeated_landmarks_are_cut_not_amplified():
+    X, _ = data()
+    points = np.vstack([X[:20], X[:20], X[:20] + 1e-9]).astype(np.float32)
+    features = NystroemFeatures(landmarks=points, gamma=0.3).fit(X.astype(np.float32))
+    assert features.rank_ <= 20
+    F = features.transform(X[:20].astype(np.float32))
+    np.testing.assert_allclose(F @ F.T, pairwise.rbf_kernel(X[:20], gamma=0.3), atol=1e-3)
+    assert 0.99 < features.spectrum_kept_ <= 1.0
+
+
+def test_block_size_changes_nothing():
+    X, _ = data(n=333)
+    features = NystroemFeatures(40, gamma=0.3, random_state=0).fit(X)
+    whole = features.linear(X, features.projection_, block_rows=1000)
+    for rows in (1, 7, 64):
+        part = features.linear(X, features.projection_, block_rows=rows)
+        np.testing.assert_allclose(part, whole, atol=1e-10)
+    np.testing.assert_allclose(features.transform(X), whole, atol=1e-10)
+
+
+def test_transform_holds_only_blocks_beyond_its_output():
+    import tracemalloc
+
+    X = np.random.default_rng(0).normal(size=(60_000, 5)).astype(np.float32)
+    features = NystroemFeatures(400, kernel="linear", random_state=0).fit(X)  # rank 5 of 400
+    tracemalloc.start()
+    F = features.transform(X)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert F.shape == (60_000, 5)
+    assert peak < F.nbytes + 20e6 < 60_000 * 400 * 4  # the whole kernel block would be 96 MB
+
+
+def test_an_error_inside_a_block_comes_out():
+    def work(rows):
+        raise RuntimeError(f"at {rows.start}")
+
+    with pytest.raises(RuntimeError, match="at 0"):
+        over_blocks(work, 100, 1, block_rows=10)
+
+
+@pytest.mark.parametrize("strategy", landmarks.STRATEGIES)
+@pytest.mark.parametrize("as_csr", [False, True])
+def test_landmark_strategies(strategy, as_csr):
+    X, y = data(n=300)
+    rows = sparse.csr_matrix(X) if as_csr else X
+    features = NystroemFeatures(50, landmarks=strategy, random_state=0).fit(rows, y)
+    assert features.landmarks_.shape == (50, 4)
+    assert isinstance(features.landmarks_, np.ndarray)
+    again = clone(features).fit(rows, y)
+    np.testing.assert_array_equal(features.landmarks_, again.landmarks_)
+
+
+def test_class_kmeans_gives_the_rare_class_its_share():
+    X, _ = make_blobs([990, 10], centers=[[0, 0], [9, 9]], random_state=0, shuffle=False)
+    y = np.repeat([0, 1], [990, 10])
+    features = NystroemFeatures(40, landmarks="class-kmeans", random_state=0).fit(X, y)
+    near_rare = (features.landmarks_ > 5).all(axis=1).sum()
+    assert near_rare == 10  # all of its rows; the rest goes to the common class
+    assert len(features.landmarks_) == 40
+
+
+def test_own_landmarks():
+    X, _ = data()
+    features = NystroemFeatures(landmarks=X[:7]).fit(X)
+    np.testing.assert_array_equal(features.landmarks_, X[:7])
+    with pytest.raises(ValueError, match="landmarks has 3 columns, X has 4"):
+        NystroemFeatures(landmarks=X[:7, :3]).fit(X)
+
+
+def test_kmeans_runs_on_a_sample_of_large_data_and_says_so(monkeypatch, capsys):
+    X, _ = data(n=2000)
+    monkeypatch.setattr(landmarks, "ROWS_PER_LANDMARK", 20)
+    features = NystroemFeatures(10, random_state=0, verbose=True).fit(X)
+    assert features.landmark_rows_ == 200
+    assert "10 landmarks by kmeans on 200 of 2,000 rows" in capsys.readouterr().err
+
+
+def test_more_landmarks_than_rows_says_so_and_works():
+    X, _ = data(n=20)
+    with pytest.warns(UserWarning, match="n_landmarks=50 is more than the 20 rows"):
+        features = NystroemFeatures(50).fit(X)
+    assert len(features.landmarks_) == 20
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        NystroemFeatures().fit(X)  # nobody asked for a number
+
+
+def test_row_order_does_not_matter_when_every_row_is_a_landmark():
+    X, _ = data(n=50)
+    order = np.random.default_rng(0).permutation(50)
+    a, b = NystroemFeatures().fit(X), NystroemFeatures().fit(X[order])
+    np.testing.assert_allclose(a.transform(X), b.transform(X), atol=1e-8)
+
+
+def test_zero_weight_rows_are_absent_from_landmarks_and_bandwidth():
+    X, y = data(n=300)
+    weight = (np.arange(300) % 3 > 0).astype(float)
+    keep = weight > 0
+    for strategy in landmarks.STRATEGIES:
+        kwargs = {"landmarks": strategy, "n_landmarks": 30, "random_state": 0}
+        a = NystroemFeatures(**kwargs).fit(X, y, sample_weight=weight)
+        b = NystroemFeatures(**kwargs).fit(X[keep], y[keep], sample_weight=weight[keep])
+        assert a.gamma_ == b.gamma_
+        np.testing.assert_array_equal(a.landmarks_, b.landmarks_)
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "laplacian"])
+def test_fourier_features_approximate_the_kernel(kernel):
+    X, _ = data(n=30)
+    F = FourierFeatures(20_000, kernel=kernel, gamma=0.3, random_state=0).fit_transform(X)
+    np.testing.assert_allclose(F @ F.T, PAIRWISE[kernel](X, X), atol=0.05)
+    csr = FourierFeatures(200, kernel=kernel, gamma=0.3, random_state=0)
+    np.testing.assert_allclose(
+        csr.fit_transform(sparse.csr_matrix(X)), csr.fit_transform(X), atol=1e-10
+    )
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+@pytest.mark.parametrize("make", [lambda: NystroemFeatures(5), lambda: FourierFeatures(5)])
+def test_frames_in_and_out(library, make):
+    X, _ = data()
+    names = ["a", "b", "c", "d"]
+    frame = pd.DataFrame(X, columns=names) if library == "pandas" else pl.DataFrame(X, schema=names)
+    features = make().set_output(transform=library).fit(frame)
+    out = features.transform(frame)
+    assert list(out.columns) == list(features.get_feature_names_out())
+    assert out.shape == (120, 5)
+    assert list(features.feature_names_in_) == names
+    prefix = type(features).__name__.lower()
+    assert features.get_feature_names_out()[0] == f"{prefix}0"
+
+
+BAD = [
+    (NystroemFeatures(kernel="sigmoid"), "kernel must be one of 'rbf'"),
+    (NystroemFeatures(gamma=-1.0), "gamma must be a number above 0; got -1.0"),
+    (NystroemFeatures(gamma="wide"), "gamma must be one of 'distance', 'scale'"),
+    (NystroemFeatures(0), "n_landmarks must be a whole number of at least 1; got 0"),
+    (NystroemFeatures(2.5), "n_landmarks must be a whole number"),
+    (NystroemFeatures(landmarks="grid"), "landmarks must be one of 'kmeans'"),
+    (NystroemFeatures(cut=2.0), "cut must be a number of at least 0 and at most 0.5; got 2.0"),
+    (NystroemFeatures(degree=0, kernel="polynomial"), "degree must be"),
+    (NystroemFeatures(landmarks="class-kmeans"), "requires y to be passed"),
+    (FourierFeatures(kernel="linear"), "kernel must be one of 'rbf', 'laplacian'"),
+    (FourierFeatures(0), "n_components must be"),
+]
+
+
+@pytest.mark.parametrize(("features", "message"), BAD, ids=[m for _, m in BAD])
+def test_bad_parameters_are_named(features, message):
+    X, _ = data()
+    with pytest.raises(ValueError, match=message):
+        features.fit(X)
+
+
+def test_a_kernel_that_overflows_or_vanishes_is_named():
+    X, _ = data()
+    with pytest.raises(ValueError, match="overflows at gamma"):
+        NystroemFeatures(kernel="polynomial", gamma=1e200).fit(X)
+    with pytest.raises(ValueError, match="kernel of the landmarks is zero"):
+        NystroemFeatures(kernel="linear").fit(np.zeros((20, 3)))

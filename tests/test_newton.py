@@ -1,0 +1,174 @@
+import numpy as np
+import pytest
+
+from aucmax.operators import FeatureOperator, KernelOperator
+from aucmax.pairs import PairLoss
+from aucmax.solvers import newton, preconditioner
+from aucmax.solvers.newton import minimize
+from tests import oracle
+
+
+def problem(seed=0, n=150, r=12, share=0.25):
+    rng = np.random.default_rng(seed)
+    F = rng.normal(size=(n, r)) * np.logspace(0, -2, r)
+    positive = rng.random(n) < share
+    positive[:2] = [True, False]
+    F[positive, 1] += 0.8
+    return F, positive, rng.integers(0, 4, n).astype(float)
+
+
+def objective(F, positive, C, w, weight=None):
+    return 0.5 * w @ w + C * PairLoss(positive, weight).at(F @ w).value
+
+
+@pytest.mark.parametrize("C", [0.01, 1.0, 30.0, 1000.0])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_an_independent_optimiser_finds_no_lower_value(C, weighted):
+    F, positive, weight = problem()
+    weight = weight if weighted else None
+    best, coef = oracle.best_objective(F, positive, C, weight)
+    solution = minimize(FeatureOperator(F), [PairLoss(positive, weight)], np.array([C]), tol=1e-10)
+    assert solution.converged.all()
+    assert solution.objective[0] <= best * (1 + 1e-7)
+    np.testing.assert_allclose(solution.coef[:, 0], coef, atol=1e-3 * np.abs(coef).max())
+
+
+def test_the_preconditioner_changes_the_way_not_the_end(monkeypatch):
+    F, positive, _ = problem(n=2000, r=40)
+    operator, losses, C = FeatureOperator(F), [PairLoss(positive)], np.array([1e4])
+    # With several sampled rows a column there is a true sample to be drawn.
+    monkeypatch.setattr(preconditioner, "ROWS_PER_COLUMN", 10)
+    with_it = minimize(operator, losses, C, tol=1e-8)
+    without = minimize(operator, losses, C, tol=1e-8, precondition=False)
+    assert sum(r.preconditioners for r in with_it.history) >= 1
+    assert sum(r.preconditioners for r in without.history) == 0
+    np.testing.assert_allclose(with_it.objective, without.objective, rtol=1e-6)
+    assert with_it.passes < without.passes
+
+
+def test_a_preconditioner_on_all_rows_is_the_inverse_hessian():
+    F, positive, weight = problem()
+    loss = PairLoss(positive, weight)
+    scores = F @ np.random.default_rng(0).normal(size=F.shape[1])
+    _, _, hessian = oracle.pair_loss(scores, positive, weight)
+    matrix = np.eye(F.shape[1]) + 3.0 * F.T @ hessian @ F
+    rng = np.random.default_rng(0)
+    exact = preconditioner.Preconditioner(
+        FeatureOperator(F), loss, loss.at(scores), scores, 3.0, rng
+    )
+    operator = FeatureOperator(F)
+    assert operator.n_columns * preconditioner.ROWS_PER_COLUMN // 2 < operator.n_rows
+    vector = rng.normal(size=F.shape[1])
+    many = np.mean(
+        [
+            preconditioner.Preconditioner(operator, loss, loss.at(scores), scores, 3.0, rng)(vector)
+            for _ in range(5)
+        ],
+        axis=0,
+    )
+    # A sample is close; every row, exact.
+    assert np.linalg.norm(many - np.linalg.solve(matrix, vector)) < np.linalg.norm(vector)
+    preconditioner_rows = preconditioner.ROWS_PER_COLUMN
+    try:
+        preconditioner.ROWS_PER_COLUMN = 10_000
+        exact = preconditioner.Preconditioner(operator, loss, loss.at(scores), scores, 3.0, rng)
+    finally:
+        preconditioner.ROWS_PER_COLUMN = preconditioner_rows
+    np.testing.assert_allclose(exact(vector), np.linalg.solve(matrix, vector), rtol=1e-8)
+
+
+def test_many_columns_use_the_diagonal(monkeypatch):
+    monkeypatch.setattr(preconditioner, "MAX_FACTOR", 5)
+    F, positive, _ = problem(n=500, r=30)
+    C = np.array([1e4])
+    diagonal = minimize(FeatureOperator(F), [PairLoss(positive)], C, tol=1e-8)
+    plain = minimize(FeatureOperator(F), [PairLoss(positive)], C, tol=1e-8, precondition=False)
+    assert sum(r.preconditioners for r in diagonal.history) >= 1
+    np.testing.assert_allclose(diagonal.objective, plain.objective, rtol=1e-6)
+
+
+def test_k_columns_equal_k_solves():
+    F, positive, weight = problem(n=300)
+    other = np.roll(positive, 7)
+    losses = [PairLoss(positive), PairLoss(other), PairLoss(positive, weight), PairLoss(positive)]
+    C = np.array([0.1, 1.0, 10.0, 300.0])
+    together = minimize(FeatureOperator(F), losses, C, tol=1e-9)
+    for column, (loss, c) in enumerate(zip(losses, C, strict=True)):
+        alone = minimize(FeatureOperator(F), [loss], np.array([c]), tol=1e-9)
+        np.testing.assert_allclose(together.objective[column], alone.objective[0], rtol=1e-8)
+        np.testing.assert_allclose(together.coef[:, column], alone.coef[:, 0], atol=1e-4)
+        np.testing.assert_allclose(together.scores[:, column], F @ together.coef[:, column], atol=1e-9)
+
+
+def test_a_fold_is_a_column_with_zero_weights():
+    F, positive, _ = problem(n=200)
+    weight = (np.arange(200) % 3 > 0).astype(float)
+    keep = weight > 0
+    fold = minimize(FeatureOperator(F), [PairLoss(positive, weight)], np.array([5.0]), tol=1e-9)
+    subset = minimize(FeatureOperator(F[keep]), [PairLoss(positive[keep])], np.array([5.0]), tol=1e-9)
+    np.testing.assert_allclose(fold.coef, subset.coef, atol=1e-5)
+
+
+def test_a_warm_start_at_the_optimum_stops_at_once():
+    F, positive, _ = problem()
+    operator, losses, C = FeatureOperator(F), [PairLoss(positive)], np.array([10.0])
+    cold = minimize(operator, losses, C, tol=1e-8)
+    warm = minimize(operator, losses, C, tol=1e-6, start=cold.coef)
+    assert warm.n_iter == 1
+    assert warm.objective[0] <= cold.objective[0] * (1 + 1e-9)
+    assert warm.passes < cold.passes
+
+
+def test_records_tell_the_story():
+    F, positive, _ = problem()
+    seen = []
+    loss = PairLoss(positive)
+    solution = minimize(FeatureOperator(F), [loss], np.array([10.0]), on_record=seen.append)
+    assert seen == solution.history
+    objectives = [float(r.objective[0]) for r in seen]
+    assert objectives == sorted(objectives, reverse=True)
+    assert [r.iteration for r in seen] == list(range(1, len(seen) + 1))
+    # Each product is two passes and each step one; the last is the check of the scores.
+    assert solution.passes == 1 + sum(1 + 2 * r.products for r in seen)
+    assert seen[-1].auc[0] == pytest.approx(loss.at(solution.scores[:, 0]).auc())
+
+
+@pytest.mark.parametrize("C", [0.1, 10.0, 1000.0])
+def test_the_gap_bounds_the_distance_to_the_minimum_about(C):
+    F, positive, _ = problem(n=400)
+    best, _ = oracle.best_objective(F, positive, C)
+    for tol in (1e-2, 1e-4, 1e-6):
+        solution = minimize(FeatureOperator(F), [PairLoss(positive)], np.array([C]), tol=tol)
+        assert solution.objective[0] / best - 1 <= 3 * tol + 1e-7
+
+
+def test_stopping_early_is_reported():
+    F, positive, _ = problem()
+    solution = minimize(FeatureOperator(F), [PairLoss(positive)], np.array([1e3]), max_iter=2)
+    assert solution.n_iter == 2
+    assert not solution.converged.any()
+    assert solution.gap[0] > 1e-4
+
+
+def test_rounding_ends_the_iteration_rather_than_looping():
+    F, positive, _ = problem(n=500)
+    operator = KernelOperator(F.astype(np.float32), np.eye(F.shape[1]))
+    solution = minimize(operator, [PairLoss(positive)], np.array([1e3]), tol=1e-15, max_iter=200)
+    assert solution.n_iter < 200
+    best, _ = oracle.best_objective(F, positive, 1e3)
+    assert solution.objective[0] == pytest.approx(best, rel=1e-5)
+
+
+def test_separable_data_reaches_the_large_margin():
+    F = np.array([[2.0], [3.0], [-2.0], [-3.0]])
+    positive = np.array([True, True, False, False])
+    solution = minimize(FeatureOperator(F), [PairLoss(positive)], np.array([1e6]), tol=1e-9)
+    np.testing.assert_allclose(solution.coef, [[0.25]], rtol=1e-3)  # margin 1 over a gap of 4
+
+
+def test_the_seed_of_the_sample_does_not_show_in_the_minimum():
+    F, positive, _ = problem(n=1500, r=30)
+    operator, losses = FeatureOperator(F), [PairLoss(positive)]
+    a, b = (minimize(operator, losses, np.array([1e4]), tol=1e-9, seed=s) for s in (0, 1))
+    np.testing.assert_allclose(a.objective, b.objective, rtol=1e-8)
+    assert newton._FORCING < 1

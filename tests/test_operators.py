@@ -1,0 +1,63 @@
+import numpy as np
+import pytest
+from scipy import sparse
+
+from aucmax import NystroemFeatures, operators
+from aucmax.operators import FeatureOperator, KernelOperator, map_operator, pays_to_project
+
+
+def matrices(dtype=np.float64, n=300, v=20, r=6):
+    rng = np.random.default_rng(0)
+    return rng.random((n, v)).astype(dtype), rng.normal(size=(v, r))
+
+
+@pytest.mark.parametrize("k", [1, 3])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("kind", ["dense", "csr", "folded"])
+def test_products_are_those_of_the_explicit_matrix(kind, dtype, k, monkeypatch):
+    monkeypatch.setattr(operators, "_SUM_ROWS", 64)  # several partial sums
+    block, projection = matrices(dtype)
+    if kind == "folded":
+        operator, F = KernelOperator(block, projection), block.astype(float) @ projection
+    else:
+        F = block.astype(float)
+        operator = FeatureOperator(sparse.csr_matrix(block) if kind == "csr" else block)
+    rng = np.random.default_rng(1)
+    coef, gradient = rng.normal(size=(F.shape[1], k)), rng.normal(size=(F.shape[0], k))
+    tolerance = 1e-10 if dtype == np.float64 else 1e-3
+    scores, pulled = operator.scores(coef), operator.pullback(gradient)
+    assert scores.dtype == pulled.dtype == np.float64
+    np.testing.assert_allclose(scores, F @ coef, atol=tolerance)
+    np.testing.assert_allclose(pulled, F.T @ gradient, atol=tolerance)
+    index = np.array([5, 3, 299])
+    np.testing.assert_allclose(operator.rows(index), F[index], atol=tolerance)
+    assert (operator.n_rows, operator.n_columns) == F.shape
+    assert operator.nbytes > 0
+
+
+def test_float32_sums_over_many_rows_stay_exact():
+    block = np.full((400_000, 3), 0.1, dtype=np.float32)
+    pulled = FeatureOperator(block).pullback(np.ones((400_000, 1)))
+    np.testing.assert_allclose(pulled[:, 0], 400_000 * float(np.float32(0.1)), rtol=1e-5)
+
+
+def test_a_low_rank_is_projected_and_a_full_one_folded():
+    assert pays_to_project(1600, 145)
+    assert not pays_to_project(1600, 1600)
+    assert not pays_to_project(1600, 1200)
+    X = np.random.default_rng(0).normal(size=(500, 3))
+    low = NystroemFeatures(60, gamma=1e-3, random_state=0).fit(X)
+    full = NystroemFeatures(60, gamma=50.0, random_state=0).fit(X)
+    assert isinstance(map_operator(X, low), FeatureOperator)
+    assert isinstance(map_operator(X, full), KernelOperator)
+
+
+def test_folded_and_projected_are_the_same_operator():
+    X = np.random.default_rng(0).normal(size=(200, 3))
+    features = NystroemFeatures(50, gamma=1.0, random_state=0).fit(X)
+    folded = KernelOperator(features.kernel_block(X), features.projection_)
+    projected = FeatureOperator(features.transform(X))
+    coef = np.random.default_rng(1).normal(size=(features.rank_, 2))
+    np.testing.assert_allclose(folded.scores(coef), projected.scores(coef), atol=1e-9)
+    gradient = np.random.default_rng(2).normal(size=(200, 2))
+    np.testing.assert_allclose(folded.pullback(gradient), projected.pullback(gradient), atol=1e-9)
