@@ -7,7 +7,7 @@ import sys
 from importlib import import_module
 from pathlib import Path
 
-from benchmarks.datasets import DataMissing
+from benchmarks.datasets import DataMissingError
 from benchmarks.harness import Writer
 
 BENCHMARKS = {
@@ -38,7 +38,7 @@ def main() -> int:
     try:
         for row in module.run(options):
             writer.add(row)
-    except DataMissing as missing:
+    except DataMissingError as missing:
         print(f"{missing}", file=sys.stderr)
         return 2
     print()

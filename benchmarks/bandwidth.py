@@ -36,8 +36,8 @@ def run(options: Any) -> Iterator[dict[str, Any]]:
             pairs = median_time(lambda: loss.at(flat))
             for k in (1, 4):
                 coef, gradient = rng.normal(size=(v, k)), rng.normal(size=(ROWS, k))
-                scores = median_time(lambda: operator.scores(coef))  # noqa: B023
-                pullback = median_time(lambda: operator.pullback(gradient))  # noqa: B023
+                scores = median_time(lambda: operator.scores(coef))
+                pullback = median_time(lambda: operator.pullback(gradient))
                 yield {
                     "repeat": repeat,
                     "columns": k,

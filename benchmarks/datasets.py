@@ -20,14 +20,16 @@ import numpy as np
 _OPENERS: dict[str, Callable] = {"": open, ".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 
 
-class DataMissing(FileNotFoundError):
+class DataMissingError(FileNotFoundError):
     """A data file is not in the mirror folder."""
 
 
 def folder() -> Path:
     root = os.environ.get("AUCMAX_DATA")
     if not root:
-        raise DataMissing("AUCMAX_DATA is not set: point it at the folder that holds the data files")
+        raise DataMissingError(
+            "AUCMAX_DATA is not set: point it at the folder that holds the data files"
+        )
     return Path(root)
 
 
@@ -36,7 +38,7 @@ def find(name: str) -> Path:
         path = folder() / (name + suffix)
         if path.exists():
             return path
-    raise DataMissing(f"no {name}[.gz|.bz2|.xz] in {folder()}")
+    raise DataMissingError(f"no {name}[.gz|.bz2|.xz] in {folder()}")
 
 
 def _read(name: str) -> bytes:

@@ -21,7 +21,7 @@ def run(options: Any) -> Iterator[dict[str, Any]]:
         yield {
             "rows": n,
             "pairs": float(positive.sum()) * float((~positive).sum()),
-            "value_gradient_ms": 1e3 * median_time(lambda: loss.at(scores)),  # noqa: B023
-            "hessian_product_ms": 1e3 * median_time(lambda: point.hessian_product(scores)),  # noqa: B023
+            "value_gradient_ms": 1e3 * median_time(lambda: loss.at(scores)),
+            "hessian_product_ms": 1e3 * median_time(lambda: point.hessian_product(scores)),
             "seed": 0,
         }

@@ -30,9 +30,9 @@ def run(options: Any) -> Iterator[dict[str, Any]]:
                     lambda: minimize(
                         operator,
                         [loss],
-                        np.array([C]),  # noqa: B023
+                        np.array([C]),
                         tol=1e-5,
-                        precondition=preconditioned,  # noqa: B023
+                        precondition=preconditioned,
                     )
                 )
                 reached[preconditioned] = (seconds, solution)

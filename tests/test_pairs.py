@@ -79,7 +79,10 @@ def test_one_positive_among_many():
 def test_weight_two_is_the_row_twice_and_weight_zero_its_absence():
     scores, positive, weight = problem(7)
     rows = np.repeat(np.arange(scores.size), weight.astype(int))
-    weighted, repeated = PairLoss(positive, weight).at(scores), PairLoss(positive[rows]).at(scores[rows])
+    weighted, repeated = (
+        PairLoss(positive, weight).at(scores),
+        PairLoss(positive[rows]).at(scores[rows]),
+    )
     np.testing.assert_allclose(weighted.value, repeated.value, rtol=1e-12)
     folded = np.bincount(rows, repeated.gradient, minlength=scores.size)
     np.testing.assert_allclose(weighted.gradient, folded, atol=1e-12)
@@ -116,7 +119,7 @@ def test_any_small_problem_agrees_with_the_double_loop(rows):
     positive = np.array([True, False] + [r[0] for r in rows])
     scores = np.array([0.0, 0.0] + [r[1] / 3 for r in rows])
     weight = np.array([1.0, 1.0] + [r[2] for r in rows], dtype=float)
-    value, gradient, hessian = oracle.pair_loss(scores, positive, weight)
+    value, gradient, _ = oracle.pair_loss(scores, positive, weight)
     point = PairLoss(positive, weight).at(scores)
     np.testing.assert_allclose(point.value, value, atol=1e-9)
     # On this grid a margin of 1 can round to either side of the kink: the gradient is continuous
@@ -130,4 +133,6 @@ def test_any_small_problem_agrees_with_the_double_loop(rows):
 
 def test_ordered_share_counts_ties_one_half():
     assert ordered_share(np.array([1.0]), np.array([1.0, 0.0])) == 0.75
-    assert ordered_share(np.array([1.0]), np.array([1.0, 0.0]), np.ones(1), np.array([3.0, 1.0])) == 0.625
+    assert (
+        ordered_share(np.array([1.0]), np.array([1.0, 0.0]), np.ones(1), np.array([3.0, 1.0])) == 0.625
+    )

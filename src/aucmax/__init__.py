@@ -16,7 +16,13 @@ _HOMES = {
     "metrics": "aucmax.metrics",
 }
 
-__all__ = ["FourierFeatures", "KernelAUCClassifier", "LinearAUCClassifier", "NystroemFeatures", "metrics"]
+__all__ = [
+    "FourierFeatures",
+    "KernelAUCClassifier",
+    "LinearAUCClassifier",
+    "NystroemFeatures",
+    "metrics",
+]
 
 if TYPE_CHECKING:
     from aucmax import metrics

@@ -11,6 +11,11 @@ import numpy as np
 from scipy import sparse
 
 
+def is_sparse(X: Any) -> bool:
+    """Whether rows are a scipy sparse matrix or array (for type checkers: X stays of any type)."""
+    return bool(sparse.issparse(X))
+
+
 def check_number(
     name: str,
     value: Any,
@@ -57,6 +62,7 @@ def check_rows(estimator: Any, X: Any, y: Any = "no_validation", *, reset: bool 
     options: dict[str, Any] = {
         "accept_sparse": "csr",
         "dtype": (np.float64, np.float32),
+        "order": "C",  # rows are read in blocks; frames come by column
         "ensure_all_finite": False,
         "reset": reset,
     }
@@ -153,14 +159,14 @@ def _text_column(X: Any, names: list[str] | None) -> str | None:
 
 
 def _check_finite(X: Any, names: list[str] | None) -> None:
-    values = X.data if sparse.issparse(X) else X
+    values = X.data if is_sparse(X) else X
     with np.errstate(all="ignore"):
         if np.isfinite(values.sum(dtype=np.float64)):
             return  # an infinity or NaN would have shown in the sum
     bad = np.flatnonzero(~np.isfinite(values).ravel())
     if not bad.size:
         return
-    if sparse.issparse(X):
+    if is_sparse(X):
         row = int(np.searchsorted(X.indptr, bad[0], side="right") - 1)
         column, value = int(X.indices[bad[0]]), values[bad[0]]
     else:
@@ -183,8 +189,8 @@ def check_labels(y: Any) -> None:
     labels = np.asarray(y)
     missing = labels != labels if labels.dtype.kind in "fO" else np.zeros(0, dtype=bool)
     if labels.dtype.kind == "O":
-        missing = missing | np.equal(labels, None)
-    bad = np.flatnonzero(missing)
+        missing = missing | np.array([label is None for label in labels.ravel()])
+    bad = np.flatnonzero(missing.ravel())
     if bad.size:
         raise ValueError(
             f"Input y contains NaN: row {bad[0]} has no label ({bad.size} such rows). "

@@ -27,6 +27,16 @@ def parse_bytes(value: int | str) -> int:
     raise ValueError(f'max_memory must be bytes or text such as "4GB"; got {value!r}.')
 
 
+def format_bytes(number: int) -> str:
+    """Bytes for reading.
+
+    >>> format_bytes(2_974_777_600)
+    '2.97 GB'
+    """
+    unit = next((u for u in ("T", "G", "M", "K") if number >= _UNITS[u]), "")
+    return f"{number / _UNITS[unit]:.3g} {unit.replace('K', 'k')}B"
+
+
 def available_bytes() -> int | None:
     """Memory that is free now, where the system tells."""
     try:
@@ -46,8 +56,8 @@ def check_fits(what: str, needed: int, max_memory: int | str | None) -> None:
     """Refuse work whose largest array is above the limit, before it starts."""
     limit = available_bytes() if max_memory is None else parse_bytes(max_memory)
     if limit is not None and needed > limit:
-        source = "is free" if max_memory is None else f"max_memory={max_memory!r} allows"
+        source = "is free" if max_memory is None else "is the limit set by max_memory"
         raise MemoryError(
-            f"{what} needs {needed / 1e9:.2f} GB, and {limit / 1e9:.2f} GB {source}. Use fewer "
+            f"{what} needs {format_bytes(needed)}, and {format_bytes(limit)} {source}. Use fewer "
             "landmarks (n_landmarks), fit on a sample of the rows, or raise max_memory."
         )

@@ -6,7 +6,6 @@ import warnings
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import StandardScaler
@@ -20,6 +19,7 @@ from aucmax._checks import (
     check_number,
     check_rows,
     check_weight,
+    is_sparse,
 )
 from aucmax._memory import check_fits
 from aucmax._progress import LiveLine
@@ -76,7 +76,7 @@ class _PairwiseClassifier(ClassifierMixin, BaseEstimator):
             self.scaler_ = None
             if self.standardize:
                 # Centring would turn a CSR matrix into a dense one, so it is only scaled.
-                self.scaler_ = StandardScaler(with_mean=not sparse.issparse(X))
+                self.scaler_ = StandardScaler(with_mean=not is_sparse(X))
                 X = self.scaler_.fit(X, sample_weight=weight).transform(X)
             self._fit_columns(X, codes, weight)
         return self
@@ -116,8 +116,7 @@ class _PairwiseClassifier(ClassifierMixin, BaseEstimator):
         self.n_iter_ = solution.n_iter
         self.converged_ = bool(solution.converged.all())
         self.history_ = [
-            {name: _plain(value) for name, value in vars(record).items()}
-            for record in solution.history
+            {name: _plain(value) for name, value in vars(record).items()} for record in solution.history
         ]
         if not self.converged_:
             self._warn_early(solution)
@@ -129,7 +128,9 @@ class _PairwiseClassifier(ClassifierMixin, BaseEstimator):
         if solution.n_iter >= self.max_iter:
             advice = f"raise max_iter={self.max_iter} or tol={self.tol:g}"
         else:
-            advice = f"rounding allows no further progress, so raise tol={self.tol:g} or lower C={self.C:g}"
+            advice = (
+                f"rounding allows no further progress, so raise tol={self.tol:g} or lower C={self.C:g}"
+            )
         warnings.warn(
             f"{type(self).__name__} stopped {done} the optimum: {advice}.",
             ConvergenceWarning,
@@ -171,7 +172,7 @@ class _PairwiseClassifier(ClassifierMixin, BaseEstimator):
 class KernelAUCClassifier(_PairwiseClassifier):
     """Nonlinear classifier that minimises the exact AUC loss over all positive-negative pairs.
 
-    Rows are standardised and mapped to kernel features ``phi``; the solver then finds the minimiser of ::
+    Rows are standardised and mapped to kernel features ``phi``; the solver finds the minimiser of ::
 
         1/2 ||w||^2 + C n/(n_pos n_neg) sum_{i in +, j in -} max(0, 1 - w.(phi_i - phi_j))^2
 
@@ -290,7 +291,7 @@ class KernelAUCClassifier(_PairwiseClassifier):
 
     def _make_map(self) -> NystroemFeatures | FourierFeatures:
         if self.feature_map == "fourier":
-            wanted = AUTO_LANDMARKS if self.n_landmarks == "auto" else self.n_landmarks
+            wanted = AUTO_LANDMARKS if self.n_landmarks == "auto" else int(self.n_landmarks)
             return FourierFeatures(
                 wanted, kernel=self.kernel, gamma=self.gamma, random_state=self.random_state
             )

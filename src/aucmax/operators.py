@@ -16,8 +16,8 @@ from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 
+from aucmax._checks import is_sparse
 from aucmax.pairs import Floats, Indices
 
 Array = npt.NDArray[Any]
@@ -54,7 +54,7 @@ class FeatureOperator:
     def __init__(self, features: Any) -> None:
         self._features = features
         self.n_rows, self.n_columns = features.shape
-        self._sparse = sparse.issparse(features)
+        self._sparse = is_sparse(features)
         self.nbytes = int(features.data.nbytes * 1.5 if self._sparse else features.nbytes)
 
     def scores(self, coef: Floats) -> Floats:
@@ -88,7 +88,8 @@ class KernelOperator:
 
     def rows(self, index: Indices) -> Array:
         chosen: Array = self._block[index]
-        return chosen @ self._projection.astype(chosen.dtype)
+        features: Array = chosen @ self._projection.astype(chosen.dtype)
+        return features
 
 
 class FeatureMap(Protocol):

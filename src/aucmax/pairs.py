@@ -175,7 +175,7 @@ class PairPoint:
         cross = (f_pos * self._u_pos.astype(dtype)[:, None]).T @ near
         gram -= cross
         gram -= cross.T
-        out = gram.astype(np.float64)
+        out: Floats = gram.astype(np.float64)
         out *= 2.0 * self._scale
         return out
 

@@ -46,7 +46,7 @@ def make_pockets(rows: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
 
 def run_demo(rows: int, landmarks: int, seed: int, picture: Path, as_json: bool) -> None:
     """Make the data, fit three models, print how well each ranks, save their ROC curves."""
-    told = Console(stderr=True)
+    told = Console(stderr=True, markup=False, highlight=False)
     X, y = make_pockets(rows, seed)
     cut = rows * 3 // 4
     told.print(

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
@@ -18,6 +17,7 @@ from aucmax._checks import (
     check_number,
     check_rows,
     check_weight,
+    is_sparse,
 )
 from aucmax.features.kernels import over_blocks, resolve_gamma
 
@@ -122,7 +122,8 @@ class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
     @property
     def dtype(self) -> np.dtype[Any]:
         """The dtype the map was fitted in."""
-        return self.frequencies_.dtype
+        dtype: np.dtype[Any] = self.frequencies_.dtype
+        return dtype
 
     def fold(self, coef: Array) -> Array:
         """Fourier features are used as they are: the coefficients themselves."""
@@ -130,13 +131,13 @@ class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
 
     def _block(self, X: Any, out: Array) -> Array:
         frequencies = self.frequencies_.astype(X.dtype, copy=False)
-        if sparse.issparse(X):
+        if is_sparse(X):
             out[...] = X @ frequencies
         else:
             np.matmul(X, frequencies, out=out)
         out += self.offsets_.astype(X.dtype, copy=False)
         np.cos(out, out=out)
-        out *= X.dtype.type(np.sqrt(2.0 / self.n_components))
+        out *= float(np.sqrt(2.0 / self.n_components))
         return out
 
     def __sklearn_tags__(self) -> Any:

@@ -22,8 +22,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 from threadpoolctl import threadpool_limits
+
+from aucmax._checks import is_sparse
 
 Array = npt.NDArray[Any]
 
@@ -79,17 +80,17 @@ class LandmarkKernel:
         if self.name == "laplacian":
             from sklearn.metrics.pairwise import manhattan_distances
 
-            dense = X.toarray() if sparse.issparse(X) else X
+            dense = X.toarray() if is_sparse(X) else X
             np.multiply(manhattan_distances(dense, self._landmarks), -self.gamma, out=out)
             return np.exp(out, out=out)
         self._product(X, self._right, out)
         if self.name == "polynomial":
-            out += self.dtype.type(self.coef0)
+            out += self.coef0
             np.power(out, self.degree, out=out)
         return out
 
     def _rbf(self, X: Any, out: Array) -> Array:
-        if sparse.issparse(X):
+        if is_sparse(X):
             norms = np.asarray(X.multiply(X).sum(axis=1)).ravel()
             right, landmark_norms = self._right_raw, self._norms_raw
         else:
@@ -103,7 +104,7 @@ class LandmarkKernel:
         return np.exp(out, out=out)
 
     def _product(self, X: Any, right: Array, out: Array) -> None:
-        if sparse.issparse(X):
+        if is_sparse(X):
             out[...] = X @ right
         else:
             np.matmul(X.astype(self.dtype, copy=False), right, out=out)
@@ -158,13 +159,13 @@ def _mean_distance(X: Any, weight: Array | None, kernel: str) -> float:
         away = np.empty(X.shape[0])
 
         def measure(block: slice) -> None:
-            rows = X[block].toarray() if sparse.issparse(X) else X[block]
+            rows = X[block].toarray() if is_sparse(X) else X[block]
             away[block] = np.abs(rows - centre).sum(axis=1)
 
         over_blocks(measure, X.shape[0], X.shape[1] * 8)
         return float(np.average(away, weights=weight))
     # mean ||x - c||^2 = sum of the columns' variances, which centring computes without cancelling.
-    if sparse.issparse(X):
+    if is_sparse(X):
         square = _column_mean(X.multiply(X).tocsr(), weight)
         return float(np.sum(np.maximum(square - centre**2, 0)))
     away = np.empty(X.shape[0])
@@ -180,10 +181,11 @@ def _mean_distance(X: Any, weight: Array | None, kernel: str) -> float:
 def _column_mean(X: Any, weight: Array | None) -> Array:
     if weight is None:
         return np.asarray(X.mean(axis=0, dtype=np.float64)).ravel()
-    return np.asarray(X.T @ weight).ravel() / weight.sum()
+    mean: Array = np.asarray(X.T @ weight).ravel() / weight.sum()
+    return mean
 
 
 def _entry_variance(X: Any, weight: Array | None) -> float:
     mean = float(_column_mean(X, weight).mean())
-    square = X.multiply(X).tocsr() if sparse.issparse(X) else np.square(X, dtype=np.float64)
+    square = X.multiply(X).tocsr() if is_sparse(X) else np.square(X, dtype=np.float64)
     return max(0.0, float(_column_mean(square, weight).mean()) - mean**2)

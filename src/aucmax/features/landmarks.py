@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
+
+from aucmax._checks import is_sparse
 
 Array = npt.NDArray[Any]
 
@@ -94,7 +95,7 @@ def _kmeans(
     )
     if rows.size < X.shape[0]:
         X, weight = X[rows], None if weight is None else weight[rows]
-    if sparse.issparse(start):
+    if is_sparse(start):
         start = start.toarray()
     model = KMeans(n_landmarks, init=start, n_init=1, max_iter=_ITERATIONS, random_state=random_state)
     with warnings.catch_warnings():
@@ -105,7 +106,7 @@ def _kmeans(
 
 
 def _dense(X: Any) -> Array:
-    return X.toarray() if sparse.issparse(X) else np.array(X)
+    return X.toarray() if is_sparse(X) else np.array(X)
 
 
 def _distinct(X: Any) -> Array:

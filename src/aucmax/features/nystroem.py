@@ -205,9 +205,7 @@ class NystroemFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         self._n_features_out = self.rank_
 
     def _kernel(self, dtype: npt.DTypeLike) -> LandmarkKernel:
-        return LandmarkKernel(
-            self.landmarks_, self.kernel, self.gamma_, self.degree, self.coef0, dtype
-        )
+        return LandmarkKernel(self.landmarks_, self.kernel, self.gamma_, self.degree, self.coef0, dtype)
 
     def transform(self, X: Any) -> Array:
         """Features of shape (n, rank_), in the dtype of X; beside them only blocks are held."""
@@ -251,8 +249,6 @@ class NystroemFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
-        tags.target_tags.required = (
-            isinstance(self.landmarks, str) and self.landmarks == "class-kmeans"
-        )
+        tags.target_tags.required = isinstance(self.landmarks, str) and self.landmarks == "class-kmeans"
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags

@@ -31,7 +31,7 @@ import numpy as np
 
 from aucmax.operators import Operator
 from aucmax.pairs import Floats, Indices, PairLoss, PairPoint
-from aucmax.solvers.preconditioner import Preconditioner, patience
+from aucmax.solvers.preconditioner import MAX_COLUMNS, Preconditioner, patience
 
 #: Relative residual at which conjugate gradients stop.
 _FORCING = 0.3
@@ -97,7 +97,9 @@ class _State:
 
     def objective(self, C: Floats) -> Floats:
         values = np.array([point.value for point in self.points])
-        return 0.5 * np.einsum("rc,rc->c", self.coef, self.coef) + C * values
+        penalty: Floats = 0.5 * np.einsum("rc,rc->c", self.coef, self.coef)
+        total: Floats = penalty + C * values
+        return total
 
 
 def minimize(
@@ -127,7 +129,7 @@ def minimize(
     max_iter : int
         Newton steps.
     precondition : bool
-        False leaves the preconditioner out, for comparison.
+        False leaves the preconditioner out, for comparison. Above 4000 columns none is built.
     on_record : callable, optional
         Called with the :class:`Record` of each step.
     seed : int
@@ -135,6 +137,7 @@ def minimize(
     """
     began, rng = time.perf_counter(), np.random.default_rng(seed)
     state = _State(operator, losses, start)
+    precondition = precondition and operator.n_columns <= MAX_COLUMNS
     limit = patience(operator)
     history: list[Record] = []
     live = np.arange(len(losses))
@@ -147,7 +150,7 @@ def minimize(
         state.passes += 1
         # 2) Preconditioners, where conjugate gradients have become slow
         built = 0
-        for c in live if precondition else ():
+        for c in live.tolist() if precondition else ():
             usual = limit if state.preconditioners[c] else max(limit, _PLAIN_PRODUCTS) - 1
             if state.products[c] > usual:
                 state.preconditioners[c] = Preconditioner(
@@ -162,7 +165,7 @@ def minimize(
         slope = np.einsum("rc,rc->c", gradient, direction)
         # 4) Line search in score space
         before = state.objective(C)
-        for i, c in enumerate(live):
+        for i, c in enumerate(live.tolist()):
             _advance(state, losses[c], c, direction[:, i], moved[:, i], C[c], slope[i])
         # 5) Record, and let go of the columns that have converged
         state.gap[live] = 0.5 * (left - slope) / before[live]
@@ -231,9 +234,7 @@ def _newton_direction(
     for i, c in enumerate(columns):
         conjugate[:, i] = _precondition(state.preconditioners[c], residual[:, i])
         size[i] = first[i] = residual[:, i] @ conjugate[:, i]
-    limits = np.array(
-        [_MAX_PRODUCTS if state.preconditioners[c] else plain_limit for c in columns]
-    )
+    limits = np.array([_MAX_PRODUCTS if state.preconditioners[c] else plain_limit for c in columns])
     settled = first <= 0
     open_ = np.flatnonzero(~settled)
     count = 0
@@ -245,7 +246,7 @@ def _newton_direction(
         )
         product = conjugate[:, open_] + C[columns[open_]] * operator.pullback(curved)
         state.passes += 2
-        for j, i in enumerate(open_):
+        for j, i in enumerate(open_.tolist()):
             step = size[i] / (conjugate[:, i] @ product[:, j])
             direction[:, i] += step * conjugate[:, i]
             moved[:, i] += step * along[:, j]
@@ -283,7 +284,9 @@ def _advance(
     not taken, and the column is marked as stalled: rounding allows no further progress.
     """
     coef, scores = state.coef[:, column], state.scores[:, column]
-    square, along, length = coef @ coef, coef @ direction, direction @ direction
+    square, along, length = (
+        float(a @ b) for a, b in ((coef, coef), (coef, direction), (direction, direction))
+    )
     best_value = 0.5 * square + C * state.points[column].value
     best: tuple[float, Floats, PairPoint] | None = None
     low, low_slope, high, high_slope = 0.0, slope, np.inf, np.inf

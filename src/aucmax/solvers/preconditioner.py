@@ -16,8 +16,8 @@ from aucmax.pairs import Floats, Indices, PairLoss, PairPoint
 #: Sampled rows per column of the features. On ijcnn1 and covtype 2.5 doubled the passes of 5.
 ROWS_PER_COLUMN = 5
 
-#: Above so many columns an r x r factor costs too much memory, and only the diagonal is used.
-MAX_FACTOR = 5000
+#: Above so many columns the factor and its rows cost too much memory, and none is built.
+MAX_COLUMNS = 4000
 
 
 class Preconditioner:
@@ -35,18 +35,12 @@ class Preconditioner:
         rows, share = _draw(loss, point.curvature(), ROWS_PER_COLUMN * operator.n_columns, rng)
         features = operator.rows(rows)
         sampled = loss.sample(rows, share).at(scores[rows])
-        if operator.n_columns > MAX_FACTOR:
-            self._factor = None
-            self._diagonal = 1.0 + C * (sampled.curvature() @ np.square(features))
-            return
         try:
             self._factor = _factor(sampled.hessian_gram(features), C)
         except linalg.LinAlgError:  # float32 rounding at a large C: once more in full
             self._factor = _factor(sampled.hessian_gram(features.astype(np.float64)), C)
 
     def __call__(self, vector: Floats) -> Floats:
-        if self._factor is None:
-            return vector / self._diagonal
         out: Floats = linalg.cho_solve((self._factor, True), vector, check_finite=False)
         return out
 
@@ -58,8 +52,6 @@ def patience(operator: Operator) -> float:
     more products than 2 plus a quarter of the products that could be had for that price.
     """
     r = operator.n_columns
-    if r > MAX_FACTOR:
-        return 10.0
     flops = 4.0 * min(ROWS_PER_COLUMN * r, operator.n_rows) * r**2
     products = flops / FLOPS_PER_BYTE / (2 * operator.nbytes)
     return 2.0 + products / 4
