@@ -41,7 +41,7 @@ def auc(positive, scores, weight=None):
     return won / total
 
 
-def best_objective(features, positive, C, weight=None):
+def best_objective(features, positive, C, weight=None, start=None):
     """Minimum of 1/2 ||w||^2 + C L(F w) by scipy's L-BFGS over explicit pair differences."""
     positive = np.asarray(positive)
     u = np.ones(len(positive)) if weight is None else np.asarray(weight, dtype=float)
@@ -56,7 +56,7 @@ def best_objective(features, positive, C, weight=None):
 
     found = minimize(
         objective,
-        np.zeros(features.shape[1]),
+        np.zeros(features.shape[1]) if start is None else start,
         jac=True,
         method="L-BFGS-B",
         options={"maxiter": 20_000, "maxfun": 40_000, "ftol": 1e-15, "gtol": 1e-9, "maxcor": 50},

@@ -249,13 +249,36 @@ def test_csr_is_not_densified_and_agrees(model, monkeypatch):
     )
 
 
+@both
+def test_odd_sparse_input(model):
+    X, y = moons()
+    empty = clone(model).fit(sparse.csr_matrix(X.shape), y).decision_function(X)
+    assert len(np.unique(empty)) == 1
+    long = sparse.csr_array(X)
+    long.indices, long.indptr = long.indices.astype(np.int64), long.indptr.astype(np.int64)
+    small = clone(model)
+    if "n_landmarks" in small.get_params():
+        small.set_params(n_landmarks=10)
+    a, b = (clone(small).fit(S, y).decision_function(X) for S in (long, sparse.csr_matrix(X)))
+    np.testing.assert_allclose(a, b)
+
+
+@both
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_a_global_output_setting_is_no_trouble(model, library):
+    X, y = moons()
+    plain = clone(model).fit(X, y).decision_function(X)
+    with sklearn.config_context(transform_output=library):
+        np.testing.assert_array_equal(clone(model).fit(X, y).decision_function(X), plain)
+
+
 def test_wide_csr_stays_small():
     """A matrix that would take 8 GB dense is fitted; its landmarks are few rows only."""
     rng = np.random.default_rng(0)
     columns = np.sort(rng.integers(0, 500_000, (2000, 25)), axis=1)
     X = sparse.csr_matrix((rng.normal(size=50_000), columns.ravel(), np.arange(0, 50_001, 25)))
     y = (rng.random(2000) < 0.3).astype(int)
-    LinearAUCClassifier(max_iter=3, tol=0.5).fit(X, y).decision_function(X)
+    LinearAUCClassifier(0.1, tol=1e-2).fit(X, y).decision_function(X)
     model = KernelAUCClassifier(n_landmarks=5, landmarks="uniform", random_state=0)
     model.fit(X, y).decision_function(X)
 
@@ -332,8 +355,10 @@ def test_history_has_a_record_per_step():
 
 def test_stopping_early_warns_with_the_numbers():
     X, y = moons()
-    with pytest.warns(ConvergenceWarning, match=r"after 1 Newton steps about \d.* raise max_iter=1"):
+    message = r"after 1 Newton steps about \d.* raise max_iter=1"
+    with pytest.warns(ConvergenceWarning, match=message) as caught:
         model = KernelAUCClassifier(1000.0, max_iter=1, random_state=0).fit(X, y)
+    assert caught[0].filename == __file__
     assert not model.converged_
 
 
@@ -407,7 +432,7 @@ BAD_FITS = {
     ),
     "strings": (
         lambda X, y: (pd.DataFrame({"u": X[:, 0], "kind": ["red"] * len(y)}), y),
-        "text in column 'kind' .'red'.*OneHotEncoder",
+        r"text in column 'kind' \(row 0: 'red'\).*OneHotEncoder",
     ),
     "strings in polars": (
         lambda X, y: (pl.DataFrame({"u": X[:, 0], "kind": ["red"] * len(y)}), y),
@@ -417,6 +442,29 @@ BAD_FITS = {
         lambda X, y: (np.column_stack([X.astype(object), np.full(len(y), "red", dtype=object)]), y),
         "text in column 2",
     ),
+    "text far down": (
+        lambda X, y: (np.where(X[150, 1] == X, "?", X.astype(object)), y),
+        r"text in column 1 \(row 150: '\?'\)",
+    ),
+    "text in a list": (lambda X, y: ([[1.0, "red"]] * len(y), y), "text in column 1"),
+    "dates": (
+        lambda X, y: (pd.DataFrame({"u": X[:, 0], "day": pd.Timestamp("2020-01-01")}), y),
+        "a date in column 'day'",
+    ),
+    "labels with NA": (
+        lambda X, y: (X, pd.Series(np.where(np.arange(len(y)) == 4, pd.NA, y), dtype="Int64")),
+        "row 4 has no label",
+    ),
+    "text labels with NA": (
+        lambda X, y: (X, pd.Series(["a", "b", None] + ["a"] * (len(y) - 3), dtype="string")),
+        "row 2 has no label",
+    ),
+    "a NaN in a list of text labels": (
+        lambda X, y: (X, ["a", "b", float("nan")] + ["a"] * (len(y) - 3)),
+        "row 2 has no label",
+    ),
+    "sparse labels": (lambda X, y: (X, sparse.csr_matrix(y)), "got a sparse matrix"),
+    "overflow": (lambda X, y: (1e200 * X, y), "variance of column 0 overflows"),
     "mismatched lengths": (lambda X, y: (X, y[:-1]), "inconsistent numbers of samples"),
     "empty": (lambda X, y: (X[:0], y[:0]), "0 sample"),
     "no columns": (lambda X, y: (X[:, :0], y), r"0 feature\(s\)"),
@@ -479,6 +527,12 @@ BAD_PARAMS = [
     (KernelAUCClassifier(solver="adam"), "solver must be one of 'newton'"),
     (KernelAUCClassifier(feature_map="fourier", kernel="linear"), 'Use feature_map="nystroem"'),
     (KernelAUCClassifier(max_memory="lots"), "max_memory must be bytes"),
+    (KernelAUCClassifier(max_memory="1.2.3GB"), "max_memory must be bytes"),
+    (KernelAUCClassifier(max_memory=[1]), "max_memory must be bytes"),
+    (KernelAUCClassifier(landmarks=None), r"landmarks must be one of .* dense array.* got None"),
+    (KernelAUCClassifier(landmarks=5), "landmarks must be one of"),
+    (KernelAUCClassifier(landmarks="grid"), "landmarks must be one of"),
+    (KernelAUCClassifier(landmarks=np.full((3, 2), np.nan)), "landmarks contains NaN"),
     (LinearAUCClassifier(0), "C must be"),
 ]
 
@@ -493,14 +547,46 @@ def test_bad_parameters_are_refused_with_a_sentence(model, message):
 def test_too_little_memory_is_said_before_the_work():
     X, y = moons()
     model = KernelAUCClassifier(max_memory="10 kB")
-    with pytest.raises(MemoryError, match=r"191 rows x 191 .* needs 292 kB, and 10 kB is"):
+    with pytest.raises(MemoryError, match=r"191 rows x 191 .* needs 301 kB, and 10 kB is"):
         model.fit(X, y)
+
+
+def test_memory_counts_fourier_features_and_dense_landmarks():
+    X, y = moons()
+    with pytest.raises(MemoryError, match="191 rows x 1,000"):
+        KernelAUCClassifier(feature_map="fourier", landmarks=X[:5], max_memory="500kB").fit(X, y)
+    wide = sparse.csr_matrix((len(y), 100_000))
+    with pytest.raises(MemoryError, match=r"needs 4\d\d MB"):
+        KernelAUCClassifier(max_memory="100MB").fit(wide, y)
+
+
+def test_extreme_values_are_named_not_turned_into_nan():
+    X, y = moons()
+    raw = KernelAUCClassifier(standardize=False, kernel="polynomial", degree=30, gamma=1e9)
+    with pytest.raises(ValueError, match="overflow"):
+        raw.fit(X, y)
+    weight = np.where(y == 1, 1e200, 1e-200)
+    assert np.isfinite(LinearAUCClassifier(1e-200).fit(X, y, sample_weight=weight).coef_).all()
+    model = LinearAUCClassifier().fit(X, y)
+    far = X.copy()
+    far[5] = 1e308
+    with pytest.raises(ValueError, match=r"score of row 5 is not finite \(1 such"):
+        model.decision_function(far)
+
+
+def test_an_enormous_cost_ends_with_a_model_or_a_warning():
+    X, y = load_breast_cancer(return_X_y=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model = LinearAUCClassifier(1e15).fit(X, y)
+    assert roc_auc(y, model.decision_function(X)) > 0.99
 
 
 def test_more_landmarks_than_rows_works_and_says_so():
     X, y = moons(60)
-    with pytest.warns(UserWarning, match="more than the"):
+    with pytest.warns(UserWarning, match="more than the") as caught:
         model = KernelAUCClassifier(n_landmarks=500).fit(X, y)
+    assert caught[0].filename == __file__
     assert np.isfinite(model.decision_function(X)).all()
 
 

@@ -58,26 +58,39 @@ def test_float32_distances_survive_a_far_origin():
 def test_gamma_rules():
     X, _ = data()
     weight = np.random.default_rng(1).integers(0, 3, len(X)).astype(float)
+    ones = np.ones(len(X))
     squared = ((X - X.mean(axis=0)) ** 2).sum(axis=1)
-    assert resolve_gamma("distance", X, None, "rbf") == pytest.approx(1 / squared.mean())
-    assert resolve_gamma("scale", X, None, "rbf") == pytest.approx(1 / (X.shape[1] * X.var()))
-    assert resolve_gamma(0.7, X, None, "rbf") == 0.7
+    assert resolve_gamma("distance", X, ones, "rbf") == pytest.approx(1 / squared.mean())
+    assert resolve_gamma("scale", X, ones, "rbf") == pytest.approx(1 / (X.shape[1] * X.var()))
+    assert resolve_gamma(0.7, X, ones, "rbf") == 0.7
     absolute = np.abs(X - X.mean(axis=0)).sum(axis=1)
-    assert resolve_gamma("distance", X, None, "laplacian") == pytest.approx(1 / absolute.mean())
+    assert resolve_gamma("distance", X, ones, "laplacian") == pytest.approx(1 / absolute.mean())
     repeated = np.repeat(X, weight.astype(int), axis=0)
     for rule in ("distance", "scale"):
         for kernel in ("rbf", "laplacian"):
-            expected = resolve_gamma(rule, repeated, None, kernel)
+            expected = resolve_gamma(rule, repeated, np.ones(len(repeated)), kernel)
             assert resolve_gamma(rule, X, weight, kernel) == pytest.approx(expected, rel=1e-10)
             csr = sparse.csr_matrix(X)
             assert resolve_gamma(rule, csr, weight, kernel) == pytest.approx(expected, rel=1e-10)
-    assert resolve_gamma("distance", np.ones((5, 2)), None, "rbf") == 1.0
+    far = resolve_gamma("scale", X + 1e6, ones, "rbf")
+    assert far == pytest.approx(1 / (X.shape[1] * X.var()), rel=1e-6)
+
+
+@pytest.mark.parametrize("rule", ["distance", "scale"])
+@pytest.mark.parametrize("kernel", ["rbf", "laplacian"])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_gamma_of_constant_data_is_one(rule, kernel, dtype):
+    X = np.full((500, 2), 0.1, dtype=dtype)
+    weight = np.random.default_rng(0).random(500)
+    assert resolve_gamma(rule, X, weight, kernel) == 1.0
 
 
 def test_gamma_takes_the_first_80000_rows(monkeypatch):
     X, _ = data()
     monkeypatch.setattr(kernels, "GAMMA_ROWS", 50)
-    assert resolve_gamma("distance", X, None, "rbf") == resolve_gamma("distance", X[:50], None, "rbf")
+    assert resolve_gamma("distance", X, np.ones(120), "rbf") == resolve_gamma(
+        "distance", X[:50], np.ones(50), "rbf"
+    )
 
 
 @pytest.mark.parametrize("name", kernels.KERNELS)
@@ -261,3 +274,9 @@ def test_a_kernel_that_overflows_or_vanishes_is_named():
         NystroemFeatures(kernel="polynomial", gamma=1e200).fit(X)
     with pytest.raises(ValueError, match="kernel of the landmarks is zero"):
         NystroemFeatures(kernel="linear").fit(np.zeros((20, 3)))
+
+
+def test_a_bandwidth_that_tells_nothing_apart_is_said():
+    X, _ = data()
+    with pytest.warns(UserWarning, match=r"cannot tell the landmarks apart \(rank 1\)"):
+        NystroemFeatures(gamma=1e-12).fit(X)

@@ -133,3 +133,19 @@ def test_bad_weights_labels_and_confidence():
         roc_auc([0, 1], [0, 1], pos_label="x")
     with pytest.raises(ValueError, match="confidence"):
         roc_auc_interval([0, 1], [0, 1], confidence=95)
+
+
+def test_one_row_of_a_class_claims_little():
+    y = np.r_[1, np.zeros(10_000, dtype=int)]
+    scores = np.r_[1.5, 2.0, np.zeros(9999)]
+    interval = roc_auc_interval(y, scores)
+    assert interval.low < 0.99
+    assert roc_auc_interval([0, 1], [0, 0]).low < 0.2
+    result = compare_roc_auc([0, 1], [0, 1], [1, 0])
+    assert (result.low, result.high, result.p_value) == (-1.0, 1.0, 1.0)
+
+
+def test_a_certain_looking_difference_of_few_rows_is_a_sign_test():
+    result = compare_roc_auc([0, 0, 0, 1, 1, 1], [1, 2, 3, 4, 5, 6], [6, 5, 4, 3, 2, 1])
+    assert result.difference == 1.0
+    assert result.p_value == 0.25

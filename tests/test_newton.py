@@ -167,3 +167,41 @@ def test_the_seed_of_the_sample_does_not_show_in_the_minimum():
     a, b = (minimize(operator, losses, np.array([1e4]), tol=1e-9, seed=s) for s in (0, 1))
     np.testing.assert_allclose(a.objective, b.objective, rtol=1e-8)
     assert newton._FORCING < 1
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("precondition", [True, False])
+def test_badly_scaled_features_do_not_pass_for_converged(seed, precondition):
+    """Plain conjugate gradients look settled while the weak directions have not moved yet."""
+    rng = np.random.default_rng(seed)
+    d = int(rng.integers(2, 12))
+    F = rng.normal(size=(120, d)) * 10.0 ** rng.uniform(-3, 3, d)
+    w = rng.normal(size=d) / np.abs(F).mean(axis=0)
+    positive = F @ w + 0.3 * rng.normal(size=120) > 1
+    positive[:2] = [True, False]
+    operator, losses, C = FeatureOperator(F), [PairLoss(positive)], np.array([1.0])
+    solution = minimize(operator, losses, C, precondition=precondition)
+    # scipy's optimiser is started where ours ended: it, too, is slow on such scales.
+    best, _ = oracle.best_objective(F, positive, 1.0, start=solution.coef[:, 0])
+    if solution.converged.all():
+        assert solution.objective[0] <= best * (1 + 3e-4)
+    assert solution.converged.all() or not precondition
+
+
+def test_a_column_beyond_factoring_is_solved_more_closely(monkeypatch):
+    monkeypatch.setattr(newton, "MAX_COLUMNS", 1)
+    rng = np.random.default_rng(0)
+    F = rng.normal(size=(200, 2)) * [1000.0, 1.0]
+    positive = F[:, 1] + 0.3 * rng.normal(size=200) > 1
+    solution = minimize(FeatureOperator(F), [PairLoss(positive)], np.array([1.0]))
+    best, _ = oracle.best_objective(F, positive, 1.0, start=solution.coef[:, 0])
+    assert solution.converged.all()
+    assert solution.objective[0] <= best * (1 + 3e-4)
+
+
+def test_features_that_overflow_are_an_error():
+    F = np.full((4, 1), 1e300)
+    with pytest.raises(FloatingPointError, match="products overflow"), np.errstate(all="ignore"):
+        minimize(
+            FeatureOperator(F), [PairLoss(np.array([1, 0, 0, 0], bool))], np.array([1e300]), start=F[:1]
+        )

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import sys
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import date
 from numbers import Integral, Real
 from typing import Any
 
@@ -56,30 +59,28 @@ def check_rows(estimator: Any, X: Any, y: Any = "no_validation", *, reset: bool 
     """Feature rows as a float array or CSR matrix; columns are remembered (or compared) by name.
 
     As scikit-learn's ``validate_data``, except that a bad entry is reported with its column and row.
+    Returns X, or X and y where y is given.
     """
     from sklearn.utils.validation import validate_data
 
-    options: dict[str, Any] = {
-        "accept_sparse": "csr",
-        "dtype": (np.float64, np.float32),
-        "order": "C",  # rows are read in blocks; frames come by column
-        "ensure_all_finite": False,
-        "reset": reset,
-    }
-    names = _column_names(X)
-    text = _text_column(X, names)
-    if text:
-        raise ValueError(
-            f"{text}, but features must be numbers. Encode it first (for example with scikit-learn's "
-            "OneHotEncoder or OrdinalEncoder), or drop it."
+    try:
+        checked = validate_data(
+            estimator,
+            X,
+            y,
+            accept_sparse="csr",
+            dtype=(np.float64, np.float32),
+            order="C",  # rows are read in blocks; frames come by column
+            ensure_all_finite=False,
+            reset=reset,
         )
-    if isinstance(y, str):
-        checked = validate_data(estimator, X, **options)
-        _check_finite(checked, names)
-        return checked
-    X, y = validate_data(estimator, X, y, **options)
-    _check_finite(X, names)
-    return X, y
+    except (TypeError, ValueError):
+        _refuse_text(X)
+        raise
+    rows, *rest = checked if isinstance(checked, tuple) else (checked,)
+    rows = _short_indices(rows)
+    _check_finite(rows, _column_names(X))
+    return (rows, *rest) if rest else rows
 
 
 def check_weight(weight: Any, n_rows: int) -> np.ndarray:
@@ -138,24 +139,41 @@ def _column(index: int, names: list[str] | None) -> str:
     return f"column {index}" if names is None else f"column {names[index]!r}"
 
 
-def _text_column(X: Any, names: list[str] | None) -> str | None:
-    """The first column that holds text, in words, with its first text; None if there is none."""
-    if names is not None and hasattr(X, "dtypes"):
-        series = [X.iloc[:, i] if hasattr(X, "iloc") else X[:, i] for i in range(len(names))]
-    elif isinstance(X, np.ndarray) and X.dtype.kind in "OUS" and X.ndim == 2:
-        series = [X[:, i] for i in range(X.shape[1])]
+def _refuse_text(X: Any) -> None:
+    """Name the first column and row that hold text or dates, if any do."""
+    names = _column_names(X)
+    if names is not None and hasattr(X, "shape"):
+        columns = [X.iloc[:, i] if hasattr(X, "iloc") else X[:, i] for i in range(len(names))]
     else:
-        return None
-    for index, values in enumerate(series):
-        kind = np.dtype(values.dtype).kind if isinstance(values.dtype, np.dtype) else "O"
-        if kind in "OUS":
-            for value in np.asarray(values, dtype=object)[:1000]:
-                if isinstance(value, str):
-                    try:
-                        float(value)
-                    except ValueError:
-                        return f"X has text in {_column(index, names)} ({value!r})"
-    return None
+        table = np.array([]) if is_sparse(X) else np.asarray(X, dtype=object)
+        columns = list(table.T) if table.ndim == 2 else []
+    for index, values in enumerate(columns):
+        for row, value in enumerate(np.asarray(values, dtype=object)):
+            if isinstance(value, str | date | np.datetime64) and not _is_number(value):
+                kind = "text" if isinstance(value, str) else "a date"
+                raise ValueError(
+                    f"X has {kind} in {_column(index, names)} (row {row}: {value!r}), but features "
+                    "must be numbers. Encode it first (for example with scikit-learn's OneHotEncoder "
+                    "or OrdinalEncoder), or drop it."
+                ) from None
+
+
+def _is_number(value: Any) -> bool:
+    try:
+        float(value)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def _short_indices(X: Any) -> Any:
+    """CSR with 32-bit indices where they suffice: some of scikit-learn takes no others."""
+    if not is_sparse(X) or X.indices.dtype == np.int32:
+        return X
+    if max(X.nnz, *X.shape) > np.iinfo(np.int32).max:
+        return X
+    parts = (X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32))
+    return type(X)(parts, shape=X.shape)
 
 
 def _check_finite(X: Any, names: list[str] | None) -> None:
@@ -186,13 +204,43 @@ def check_labels(y: Any) -> None:
             "This classifier requires y to be passed, but the target y is None: "
             "a ranking is learnt from classes."
         )
-    labels = np.asarray(y)
-    missing = labels != labels if labels.dtype.kind in "fO" else np.zeros(0, dtype=bool)
-    if labels.dtype.kind == "O":
-        missing = missing | np.array([label is None for label in labels.ravel()])
-    bad = np.flatnonzero(missing.ravel())
-    if bad.size:
+    if is_sparse(y):
+        raise ValueError("y must be a one-dimensional array of labels; got a sparse matrix.")
+    # As objects: a list of text with a NaN in it would otherwise become the text "nan".
+    labels = y if getattr(y, "dtype", None) is not None else np.asarray(y, dtype=object)
+    if isinstance(labels.dtype, np.dtype) and labels.dtype.kind in "biuUS":
+        return
+    flat = np.asarray(labels, dtype=object).ravel()
+    bad = [row for row, label in enumerate(flat) if _is_missing(label)]
+    if bad:
         raise ValueError(
-            f"Input y contains NaN: row {bad[0]} has no label ({bad.size} such rows). "
+            f"Input y contains NaN: row {bad[0]} has no label ({len(bad)} such rows). "
             "Drop these rows or label them."
         )
+
+
+def _is_missing(label: Any) -> bool:
+    """None, NaN, NaT or pandas' NA, which is neither equal nor unequal to itself."""
+    if label is None:
+        return True
+    try:
+        return bool(label != label)
+    except (TypeError, ValueError):
+        return "NA" in type(label).__name__
+
+
+def drop_absent(X: Any, y: np.ndarray | None, weight: np.ndarray) -> tuple[Any, Any, np.ndarray]:
+    """Rows of non-zero weight: a row of weight 0 is absent from all that follows."""
+    if weight.all():
+        return X, y, weight
+    keep = np.flatnonzero(weight)
+    return X[keep], None if y is None else y[keep], weight[keep]
+
+
+def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
+    """Warn at the line of the user's own code, however deep in the package this is called."""
+    frame, level = sys._getframe(1), 2
+    package = __name__.split(".", 1)[0]
+    while frame.f_back and frame.f_globals.get("__name__", "").split(".", 1)[0] == package:
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level)

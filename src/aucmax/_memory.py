@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import re
+from numbers import Real
 
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 
 
-def parse_bytes(value: int | str) -> int:
+def parse_bytes(value: int | float | str) -> int:
     """A number of bytes from a number or from text such as ``"4GB"`` or ``"500 MiB"``.
 
     >>> parse_bytes("1.5GB")
@@ -17,12 +18,12 @@ def parse_bytes(value: int | str) -> int:
     2097152
     """
     if isinstance(value, str):
-        match = re.fullmatch(r"\s*([0-9.]+)\s*([KMGT]?)(i?)B?\s*", value, flags=re.IGNORECASE)
+        match = re.fullmatch(r"\s*(\d+\.?\d*)\s*([KMGT]?)(i?)B?\s*", value, flags=re.IGNORECASE)
         if match:
             unit = match[2].upper()
             step = 2 ** (10 * " KMGT".index(unit or " ")) if match[3] else _UNITS[unit]
             return int(float(match[1]) * step)
-    elif not isinstance(value, bool) and value > 0:
+    elif isinstance(value, Real) and not isinstance(value, bool) and 0 < value < float("inf"):
         return int(value)
     raise ValueError(f'max_memory must be bytes or text such as "4GB"; got {value!r}.')
 
@@ -56,8 +57,10 @@ def check_fits(what: str, needed: int, max_memory: int | str | None) -> None:
     """Refuse work whose largest array is above the limit, before it starts."""
     limit = available_bytes() if max_memory is None else parse_bytes(max_memory)
     if limit is not None and needed > limit:
-        source = "is free" if max_memory is None else "is the limit set by max_memory"
+        free = max_memory is None
         raise MemoryError(
-            f"{what} needs {format_bytes(needed)}, and {format_bytes(limit)} {source}. Use fewer "
-            "landmarks (n_landmarks), fit on a sample of the rows, or raise max_memory."
+            f"{what} needs {format_bytes(needed)}, and {format_bytes(limit)} "
+            f"{'is free' if free else 'is the limit set by max_memory'}. Use fewer landmarks "
+            f"(n_landmarks){' or' if free else ','} fit on a sample of the rows"
+            f"{'.' if free else ', or raise max_memory.'}"
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -19,13 +18,16 @@ from aucmax._checks import (
     check_number,
     check_rows,
     check_weight,
+    drop_absent,
     is_sparse,
+    warn_user,
 )
-from aucmax._memory import check_fits
+from aucmax._memory import check_fits, parse_bytes
 from aucmax._progress import LiveLine
 from aucmax.features.fourier import FOURIER_KERNELS, FourierFeatures
 from aucmax.features.kernels import KERNELS
-from aucmax.features.nystroem import AUTO_LANDMARKS, NystroemFeatures
+from aucmax.features.landmarks import STRATEGIES
+from aucmax.features.nystroem import NystroemFeatures, landmark_count
 from aucmax.operators import FeatureOperator, Operator, map_operator
 from aucmax.pairs import PairLoss
 from aucmax.solvers.newton import Solution, minimize
@@ -64,22 +66,40 @@ class _PairwiseClassifier(ClassifierMixin, BaseEstimator):
             X, y = check_rows(self, X, y)
             check_classification_targets(y)
             weight = check_weight(sample_weight, X.shape[0])
-            if not weight.all():
-                keep = np.flatnonzero(weight)
-                X, y, weight = X[keep], y[keep], weight[keep]
+            X, y, weight = drop_absent(X, y, weight)
             self.classes_, codes = np.unique(y, return_inverse=True)
             if self.classes_.size < 2:
                 raise ValueError(
                     "Ranking needs rows of at least two classes; those of non-zero weight are all of "
                     f"one class, {self.classes_.tolist()[0]!r}."
                 )
-            self.scaler_ = None
-            if self.standardize:
-                # Centring would turn a CSR matrix into a dense one, so it is only scaled.
-                self.scaler_ = StandardScaler(with_mean=not is_sparse(X))
-                X = self.scaler_.fit(X, sample_weight=weight).transform(X)
-            self._fit_columns(X, codes, weight)
+            try:
+                with np.errstate(over="ignore", invalid="ignore"):  # found and named
+                    self.scaler_ = self._fit_scaler(X, weight)
+                    self._fit_columns(self._scaled(X), codes, weight)
+            except FloatingPointError as error:
+                raise ValueError(
+                    f"The fit cannot go on: {error}. Check for extreme values in X and sample_weight, "
+                    "and standardize the features."
+                ) from None
         return self
+
+    def _fit_scaler(self, X: Any, weight: np.ndarray) -> StandardScaler | None:
+        if not self.standardize:
+            return None
+        # Centring would turn a CSR matrix into a dense one, so that is only scaled.
+        scaler = StandardScaler(with_mean=not is_sparse(X)).set_output(transform="default")
+        # Only ratios of weights matter to it; tiny or huge ones would underflow or overflow.
+        scaler.fit(X, sample_weight=weight / weight.max())
+        bad = np.flatnonzero(~np.isfinite(scaler.scale_))
+        if bad.size:
+            names = getattr(self, "feature_names_in_", None)
+            column = bad[0] if names is None else repr(names[bad[0]])
+            raise FloatingPointError(f"the variance of column {column} overflows")
+        return scaler
+
+    def _scaled(self, X: Any) -> Any:
+        return X if self.scaler_ is None else self.scaler_.transform(X)
 
     def _check_params(self) -> None:
         check_number("C", self.C)
@@ -131,11 +151,7 @@ class _PairwiseClassifier(ClassifierMixin, BaseEstimator):
             advice = (
                 f"rounding allows no further progress, so raise tol={self.tol:g} or lower C={self.C:g}"
             )
-        warnings.warn(
-            f"{type(self).__name__} stopped {done} the optimum: {advice}.",
-            ConvergenceWarning,
-            stacklevel=4,
-        )
+        warn_user(f"{type(self).__name__} stopped {done} the optimum: {advice}.", ConvergenceWarning)
 
     def _scores(self, X: Any) -> np.ndarray:
         """Scores (n, k) of checked rows, before the threshold."""
@@ -148,7 +164,14 @@ class _PairwiseClassifier(ClassifierMixin, BaseEstimator):
         """
         check_is_fitted(self)
         X = check_rows(self, X, reset=False)
-        scores = self._scores(X).astype(np.float64) + self.intercept_
+        with np.errstate(over="ignore", invalid="ignore"):  # found and named below
+            scores = self._scores(X).astype(np.float64) + self.intercept_
+        finite = np.isfinite(scores).all(axis=1)
+        if not finite.all():
+            raise ValueError(
+                f"The score of row {int(finite.argmin())} is not finite ({int((~finite).sum())} such "
+                "rows): its features are too extreme for this model."
+            )
         return scores[:, 0] if self.classes_.size == 2 else scores
 
     def predict(self, X: Any) -> np.ndarray:
@@ -288,12 +311,23 @@ class KernelAUCClassifier(_PairwiseClassifier):
             )
         if self.n_landmarks != "auto":
             check_number("n_landmarks", self.n_landmarks, low=1, closed=True, integer=True)
+        if self.max_memory is not None:
+            parse_bytes(self.max_memory)
+        if isinstance(self.landmarks, str):
+            check_choice("landmarks", self.landmarks, STRATEGIES)
+        elif np.ndim(self.landmarks) != 2:
+            raise ValueError(
+                f"landmarks must be one of {STRATEGIES} or a dense array of shape (v, d); "
+                f"got {self.landmarks!r}."
+            )
 
     def _make_map(self) -> NystroemFeatures | FourierFeatures:
         if self.feature_map == "fourier":
-            wanted = AUTO_LANDMARKS if self.n_landmarks == "auto" else int(self.n_landmarks)
             return FourierFeatures(
-                wanted, kernel=self.kernel, gamma=self.gamma, random_state=self.random_state
+                landmark_count(self.n_landmarks),
+                kernel=self.kernel,
+                gamma=self.gamma,
+                random_state=self.random_state,
             )
         return NystroemFeatures(
             self.n_landmarks,
@@ -312,8 +346,11 @@ class KernelAUCClassifier(_PairwiseClassifier):
         if n_rows * width * 8 > FLOAT64_BYTES:
             X = X.astype(np.float32, copy=False)
         what = f"The block of {n_rows:,} rows x {width:,} kernel features in {X.dtype}"
-        check_fits(what, n_rows * width * X.dtype.itemsize, self.max_memory)
-        self.feature_map_ = self._make_map().fit(X, codes, sample_weight=weight)
+        # Landmarks (dense, with their copies in float64) count where there are very many columns.
+        needed = n_rows * width * X.dtype.itemsize + 24 * width * X.shape[1]
+        check_fits(what, needed, self.max_memory)
+        self.feature_map_ = self._make_map().set_output(transform="default")
+        self.feature_map_.fit(X, codes, sample_weight=weight)
         if isinstance(self.feature_map_, NystroemFeatures):
             operator = map_operator(X, self.feature_map_)
         else:
@@ -322,14 +359,13 @@ class KernelAUCClassifier(_PairwiseClassifier):
         self.coef_ = self.feature_map_.fold(solution.coef).T
 
     def _width(self, n_rows: int) -> int:
-        if not isinstance(self.landmarks, str):
-            return len(self.landmarks)
-        wanted = AUTO_LANDMARKS if self.n_landmarks == "auto" else int(self.n_landmarks)
-        return wanted if self.feature_map == "fourier" else min(wanted, n_rows)
+        wanted = landmark_count(self.n_landmarks)
+        if self.feature_map == "fourier":
+            return wanted
+        return min(wanted, n_rows) if isinstance(self.landmarks, str) else len(self.landmarks)
 
     def _scores(self, X: Any) -> np.ndarray:
-        X = X if self.scaler_ is None else self.scaler_.transform(X)
-        X = X.astype(self.feature_map_.dtype, copy=False)
+        X = self._scaled(X).astype(self.feature_map_.dtype, copy=False)
         return self.feature_map_.linear(X, self.coef_.T)
 
 

@@ -83,22 +83,24 @@ def roc_auc_interval(
     """AUC with DeLong's confidence interval, which never leaves [0, 1].
 
     The interval is symmetric on the logit scale, where the estimate is nearer to normal when it is
-    close to 1; at an AUC of exactly 0 or 1, where DeLong's variance vanishes, the open end is the
-    exact binomial bound for the smaller class (all of its n rows in order), so that a perfect score
-    on few rows is not taken for certainty.
+    close to 1. Little data is not taken for certainty: from a class with a single row, whose spread
+    cannot be seen, the variance is its upper bound ``auc (1 - auc) / n`` for n rows in the smaller
+    class; and at an AUC of exactly 0 or 1, where DeLong's variance vanishes, the open end is the exact
+    binomial bound for the smaller class (all of its n rows in order).
 
     Examples
     --------
     >>> interval = roc_auc_interval([0, 0, 0, 1, 1], [0.1, 0.4, 0.2, 0.35, 0.8])
     >>> round(interval.auc, 3), round(interval.low, 2), round(interval.high, 2)
-    (0.833, 0.26, 0.99)
+    (0.833, 0.15, 0.99)
     """
     _check_confidence(confidence)
     positive, scores = _split(y_true, y_score, pos_label)
     auc, by_pos, by_neg = _components(positive, scores)
-    error = float(np.sqrt(_covariance(by_pos, by_pos) + _covariance(by_neg, by_neg)))
+    smaller = min(by_pos.size, by_neg.size)
+    bound = auc * (1.0 - auc) / smaller
+    error = float(np.sqrt(bound if smaller < 2 else _variance(by_pos) + _variance(by_neg)))
     if auc in (0.0, 1.0):
-        smaller = min(by_pos.size, by_neg.size)
         reach = float((0.5 * (1.0 - confidence)) ** (1.0 / smaller))
         low, high = (reach, 1.0) if auc == 1.0 else (0.0, 1.0 - reach)
         return AUCInterval(auc, low, high, error)
@@ -118,13 +120,17 @@ def compare_roc_auc(
 ) -> AUCComparison:
     """Paired DeLong test of two scores of the same rows.
 
+    Where the variance of the difference cannot be seen, little is claimed: from a class with a single
+    row the interval is [-1, 1] and p is 1; where each row of a class moved by the same amount, p is
+    that of a sign test over the smaller class.
+
     Examples
     --------
     >>> y = [0, 0, 0, 0, 1, 1, 1, 1]
     >>> a, b = [1, 2, 3, 5, 4, 6, 7, 8], [1, 6, 3, 5, 4, 2, 7, 8]
     >>> result = compare_roc_auc(y, a, b)
     >>> result.difference, round(result.p_value, 2)
-    (0.25, 0.25)
+    (0.25, 0.22)
     """
     _check_confidence(confidence)
     positive, a = _split(y_true, score_a, pos_label, "score_a")
@@ -133,9 +139,13 @@ def compare_roc_auc(
     auc_b, pos_b, neg_b = _components(positive, b)
     difference = auc_a - auc_b
     pos, neg = pos_a - pos_b, neg_a - neg_b
-    error = float(np.sqrt(_covariance(pos, pos) + _covariance(neg, neg)))
-    if error == 0.0:  # the same order of every pair, or too few rows to tell
-        return AUCComparison(auc_a, auc_b, difference, difference, difference, float(difference == 0))
+    smaller = min(pos.size, neg.size)
+    if smaller < 2:
+        return AUCComparison(auc_a, auc_b, difference, -1.0, 1.0, 1.0)
+    error = float(np.sqrt(_variance(pos) + _variance(neg)))
+    if error == 0.0:
+        p_value = 2.0 ** (1 - smaller) if difference else 1.0
+        return AUCComparison(auc_a, auc_b, difference, difference, difference, p_value)
     from scipy.special import erfc
 
     half = _quantile(confidence) * error
@@ -157,11 +167,9 @@ def _share_below(ascending: Floats, values: Floats) -> Floats:
     return lower / (2.0 * ascending.size)
 
 
-def _covariance(a: Floats, b: Floats) -> float:
-    """Of the means; zero from a single row, which tells nothing about its spread."""
-    if a.size < 2:
-        return 0.0
-    return float((a - a.mean()) @ (b - b.mean()) / (a.size - 1) / a.size)
+def _variance(shares: Floats) -> float:
+    """Of their mean."""
+    return float(shares.var(ddof=1)) / shares.size
 
 
 def _logistic(value: float) -> float:

@@ -55,7 +55,8 @@ class FeatureOperator:
         self._features = features
         self.n_rows, self.n_columns = features.shape
         self._sparse = is_sparse(features)
-        self.nbytes = int(features.data.nbytes * 1.5 if self._sparse else features.nbytes)
+        parts = (features.data, features.indices, features.indptr) if self._sparse else (features,)
+        self.nbytes = sum(part.nbytes for part in parts)
 
     def scores(self, coef: Floats) -> Floats:
         return _columns_product(self._features, coef)

@@ -18,7 +18,8 @@ No pair is ever formed. With negatives sorted downward, the active negatives of 
 (``s_j > s_i - 1``) are the first so-many; with positives sorted upward, so are the active positives
 of a negative. Running sums over these two orders give every quantity: O(n log n) for the sort, once
 per point, and O(n) for each Hessian product. Sums run from the active end and in float64, so a small
-active set is never the difference of two large numbers.
+active set is never the difference of two large numbers (``hessian_gram`` alone, which makes
+preconditioners, sums in the dtype of its features).
 """
 
 from __future__ import annotations
@@ -78,7 +79,7 @@ class PairLoss:
             if not n_pos or not n_neg:
                 missing = "negative" if n_pos else "positive"
                 raise ValueError(f"No {missing} row of non-zero weight: there is no pair to rank.")
-            scale = float((n_pos + n_neg) / (n_pos * n_neg))
+            scale = float(1.0 / n_pos + 1.0 / n_neg)  # = N / (N_pos N_neg)
         self.scale = scale
 
     def at(self, scores: npt.NDArray[Any]) -> PairPoint:

@@ -46,6 +46,8 @@ def make_pockets(rows: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
 
 def run_demo(rows: int, landmarks: int, seed: int, picture: Path, as_json: bool) -> None:
     """Make the data, fit three models, print how well each ranks, save their ROC curves."""
+    if not picture.absolute().parent.is_dir():
+        raise FileNotFoundError(f"there is no folder {picture.parent} to save {picture.name} in")
     told = Console(stderr=True, markup=False, highlight=False)
     X, y = make_pockets(rows, seed)
     cut = rows * 3 // 4

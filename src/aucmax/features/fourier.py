@@ -17,6 +17,7 @@ from aucmax._checks import (
     check_number,
     check_rows,
     check_weight,
+    drop_absent,
     is_sparse,
 )
 from aucmax.features.kernels import over_blocks, resolve_gamma
@@ -80,9 +81,7 @@ class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         with all_or_nothing(self):
             X = check_rows(self, X)
             weight = check_weight(sample_weight, X.shape[0])
-            if not weight.all():
-                keep = np.flatnonzero(weight)
-                X, weight = X[keep], weight[keep]
+            X, _, weight = drop_absent(X, None, weight)
             self.gamma_ = resolve_gamma(self.gamma, X, weight, self.kernel)
             random = check_random_state(self.random_state)
             shape = (X.shape[1], self.n_components)
@@ -99,12 +98,12 @@ class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         """Features of shape (n, n_components), in the dtype of X; beside them only blocks are held."""
         check_is_fitted(self)
         X = check_rows(self, X, reset=False)
-        out = np.empty((X.shape[0], self.n_components), dtype=X.dtype)
+        out = np.empty((X.shape[0], self.offsets_.size), dtype=X.dtype)
 
         def work(rows: slice) -> None:
             self._block(X[rows], out[rows])
 
-        over_blocks(work, X.shape[0], self.n_components * X.dtype.itemsize)
+        over_blocks(work, X.shape[0], (self.offsets_.size + X.shape[1]) * X.dtype.itemsize)
         return out
 
     def linear(self, X: Any, coef: Array) -> Array:
@@ -113,10 +112,10 @@ class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         out = np.empty((X.shape[0], coef.shape[1]), dtype=X.dtype)
 
         def work(rows: slice) -> None:
-            block = np.empty((rows.stop - rows.start, self.n_components), dtype=X.dtype)
+            block = np.empty((rows.stop - rows.start, self.offsets_.size), dtype=X.dtype)
             np.matmul(self._block(X[rows], block), coef, out=out[rows])
 
-        over_blocks(work, X.shape[0], self.n_components * X.dtype.itemsize)
+        over_blocks(work, X.shape[0], (self.offsets_.size + X.shape[1]) * X.dtype.itemsize)
         return out
 
     @property
@@ -137,7 +136,7 @@ class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
             np.matmul(X, frequencies, out=out)
         out += self.offsets_.astype(X.dtype, copy=False)
         np.cos(out, out=out)
-        out *= float(np.sqrt(2.0 / self.n_components))
+        out *= float(np.sqrt(2.0 / self.offsets_.size))
         return out
 
     def __sklearn_tags__(self) -> Any:

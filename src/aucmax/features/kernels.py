@@ -1,13 +1,13 @@
 """Kernels between rows and landmarks, a block of rows at a time.
 
-======== ==================================== ======================================
-name     k(x, u)                              gamma by the "distance" rule
-======== ==================================== ======================================
-rbf      exp(-gamma ||x - u||_2^2)            1 / mean ||x - mean||_2^2 (the paper's)
-laplacian exp(-gamma ||x - u||_1)             1 / mean ||x - mean||_1
-polynomial (gamma x.u + coef0)^degree         as rbf
-linear   x.u                                  not used
-======== ==================================== ======================================
+========== ============================ ======================================
+name       k(x, u)                      gamma by the "distance" rule
+========== ============================ ======================================
+rbf        exp(-gamma ||x - u||_2^2)    1 / mean ||x - mean||_2^2 (the paper's)
+laplacian  exp(-gamma ||x - u||_1)      1 / mean ||x - mean||_1
+polynomial (gamma x.u + coef0)^degree   as rbf
+linear     x.u                          not used
+========== ============================ ======================================
 
 Work is cut into row blocks that fit a core's cache share and spread over threads, with BLAS held to
 one thread meanwhile: the exponential, which BLAS does not thread, is as long as the product.
@@ -137,7 +137,7 @@ def cpu_count() -> int:
         return os.cpu_count() or 1
 
 
-def resolve_gamma(gamma: str | float, X: Any, weight: Array | None, kernel: str) -> float:
+def resolve_gamma(gamma: str | float, X: Any, weight: Array, kernel: str) -> float:
     """A number for ``gamma``: itself, or by a rule from rows and their weights.
 
     ``"distance"`` is the paper's rule over the first 80,000 rows, in the distance of the kernel;
@@ -145,47 +145,26 @@ def resolve_gamma(gamma: str | float, X: Any, weight: Array | None, kernel: str)
     """
     if not isinstance(gamma, str):
         return float(gamma)
+    if gamma == "distance":
+        X, weight = X[:GAMMA_ROWS], weight[:GAMMA_ROWS]
+    centre = np.asarray(X.T @ weight).ravel() / weight.sum()
+    size = float(np.abs(centre).max(initial=0.0))
     if gamma == "scale":
-        spread = X.shape[1] * _entry_variance(X, weight)
-    else:
-        spread = _mean_distance(X[:GAMMA_ROWS], weight, kernel)
-    return 1.0 / spread if spread > 0 else 1.0
+        centre = np.full(centre.size, centre.mean())
+    power = 1 if gamma == "distance" and kernel == "laplacian" else 2
+    spread = _mean_distance(X, weight, centre, power)
+    # What rounding leaves of a constant column is no spread.
+    noise = X.shape[1] * (4.0 * np.finfo(X.dtype).eps * size) ** power
+    return 1.0 / spread if spread > noise else 1.0
 
 
-def _mean_distance(X: Any, weight: Array | None, kernel: str) -> float:
-    weight = None if weight is None else weight[: X.shape[0]]
-    centre = np.asarray(_column_mean(X, weight))
-    if kernel == "laplacian":
-        away = np.empty(X.shape[0])
-
-        def measure(block: slice) -> None:
-            rows = X[block].toarray() if is_sparse(X) else X[block]
-            away[block] = np.abs(rows - centre).sum(axis=1)
-
-        over_blocks(measure, X.shape[0], X.shape[1] * 8)
-        return float(np.average(away, weights=weight))
-    # mean ||x - c||^2 = sum of the columns' variances, which centring computes without cancelling.
-    if is_sparse(X):
-        square = _column_mean(X.multiply(X).tocsr(), weight)
-        return float(np.sum(np.maximum(square - centre**2, 0)))
+def _mean_distance(X: Any, weight: Array, centre: Array, power: int) -> float:
+    """Weighted mean over rows of ``sum |x - centre|**power``, without the cancelling of squares."""
     away = np.empty(X.shape[0])
 
-    def measure_squared(block: slice) -> None:
-        rows = X[block] - centre
-        away[block] = np.einsum("ij,ij->i", rows, rows)
+    def measure(block: slice) -> None:
+        rows = X[block].toarray() if is_sparse(X) else X[block]
+        away[block] = (np.abs(rows - centre) ** power).sum(axis=1)
 
-    over_blocks(measure_squared, X.shape[0], X.shape[1] * 8)
+    over_blocks(measure, X.shape[0], X.shape[1] * 8)
     return float(np.average(away, weights=weight))
-
-
-def _column_mean(X: Any, weight: Array | None) -> Array:
-    if weight is None:
-        return np.asarray(X.mean(axis=0, dtype=np.float64)).ravel()
-    mean: Array = np.asarray(X.T @ weight).ravel() / weight.sum()
-    return mean
-
-
-def _entry_variance(X: Any, weight: Array | None) -> float:
-    mean = float(_column_mean(X, weight).mean())
-    square = X.multiply(X).tocsr() if is_sparse(X) else np.square(X, dtype=np.float64)
-    return max(0.0, float(_column_mean(square, weight).mean()) - mean**2)

@@ -32,18 +32,16 @@ def choose_landmarks(
     n_landmarks: int,
     strategy: str,
     random_state: np.random.RandomState,
+    weight: Array,
     y: Array | None = None,
-    weight: Array | None = None,
 ) -> tuple[Array, int]:
     """Landmarks (v, d) with v at most ``n_landmarks``, and how many rows they were made from."""
     n_rows = X.shape[0]
     if n_landmarks >= n_rows:
         return _distinct(X), n_rows
     if strategy == "uniform":
-        share = None if weight is None else weight / weight.sum()
-        possible = n_rows if weight is None else int(np.count_nonzero(weight))
-        size = min(n_landmarks, possible)
-        return _dense(X[random_state.choice(n_rows, size, replace=False, p=share)]), n_rows
+        share = weight / weight.sum()
+        return _dense(X[random_state.choice(n_rows, n_landmarks, replace=False, p=share)]), n_rows
     if strategy == "kmeans":
         return _kmeans(X, n_landmarks, random_state, weight)
     assert y is not None
@@ -51,8 +49,7 @@ def choose_landmarks(
     centres, seen = [], 0
     for rows, share in zip(groups, equal_shares([g.size for g in groups], n_landmarks), strict=True):
         if share:
-            part = None if weight is None else weight[rows]
-            centre, used = _kmeans(X[rows], share, random_state, part)
+            centre, used = _kmeans(X[rows], share, random_state, weight[rows])
             centres.append(centre)
             seen += used
     return np.vstack(centres), seen
@@ -74,7 +71,7 @@ def equal_shares(sizes: list[int], total: int) -> list[int]:
 
 
 def _kmeans(
-    X: Any, n_landmarks: int, random_state: np.random.RandomState, weight: Array | None
+    X: Any, n_landmarks: int, random_state: np.random.RandomState, weight: Array
 ) -> tuple[Array, int]:
     from sklearn.cluster import KMeans, kmeans_plusplus
     from sklearn.exceptions import ConvergenceWarning
@@ -89,12 +86,12 @@ def _kmeans(
     start, _ = kmeans_plusplus(
         X[few],
         n_landmarks,
-        sample_weight=None if weight is None else weight[few],
+        sample_weight=weight[few],
         n_local_trials=1,
         random_state=random_state,
     )
     if rows.size < X.shape[0]:
-        X, weight = X[rows], None if weight is None else weight[rows]
+        X, weight = X[rows], weight[rows]
     if is_sparse(start):
         start = start.toarray()
     model = KMeans(n_landmarks, init=start, n_init=1, max_iter=_ITERATIONS, random_state=random_state)

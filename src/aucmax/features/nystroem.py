@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import warnings
 from typing import Any
 
 import numpy as np
@@ -20,6 +19,8 @@ from aucmax._checks import (
     check_number,
     check_rows,
     check_weight,
+    drop_absent,
+    warn_user,
 )
 from aucmax.features.kernels import KERNELS, LandmarkKernel, over_blocks, resolve_gamma
 from aucmax.features.landmarks import STRATEGIES, choose_landmarks
@@ -28,6 +29,11 @@ Array = npt.NDArray[Any]
 
 #: Landmarks when their number is left open.
 AUTO_LANDMARKS = 1000
+
+
+def landmark_count(n_landmarks: int | str) -> int:
+    """The number that the parameter stands for."""
+    return AUTO_LANDMARKS if n_landmarks == "auto" else int(n_landmarks)
 
 
 class NystroemFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -122,9 +128,7 @@ class NystroemFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             X = check_rows(self, X)
             weight = check_weight(sample_weight, X.shape[0])
             y = self._check_classes(y, X.shape[0])
-            if not weight.all():
-                keep = np.flatnonzero(weight)
-                X, weight, y = X[keep], weight[keep], None if y is None else y[keep]
+            X, y, weight = drop_absent(X, y, weight)
             self.landmarks_, self.landmark_rows_ = self._choose(X, y, weight)
             self.gamma_ = resolve_gamma(self.gamma, X, weight, self.kernel)
             self._decompose()
@@ -155,21 +159,20 @@ class NystroemFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
 
     def _choose(self, X: Any, y: Array | None, weight: Array) -> tuple[Array, int]:
         if not isinstance(self.landmarks, str):
-            points = check_array(self.landmarks, dtype=X.dtype, copy=True)
+            points = check_array(self.landmarks, dtype=X.dtype, copy=True, input_name="landmarks")
             if points.shape[1] != X.shape[1]:
                 raise ValueError(
                     f"landmarks has {points.shape[1]} columns, X has {X.shape[1]}: they must agree."
                 )
             return points, 0
         n_rows = X.shape[0]
-        wanted = AUTO_LANDMARKS if self.n_landmarks == "auto" else int(self.n_landmarks)
+        wanted = landmark_count(self.n_landmarks)
         if wanted > n_rows and self.n_landmarks != "auto":
-            warnings.warn(
-                f"n_landmarks={wanted} is more than the {n_rows} rows of X: every row is a landmark.",
-                stacklevel=4,
+            warn_user(
+                f"n_landmarks={wanted} is more than the {n_rows} rows of X: every row is a landmark."
             )
         points, seen = choose_landmarks(
-            X, wanted, self.landmarks, check_random_state(self.random_state), y, weight
+            X, wanted, self.landmarks, check_random_state(self.random_state), weight, y
         )
         if self.verbose:
             source = f"{seen:,} of {n_rows:,} rows" if seen < n_rows else f"{n_rows:,} rows"
@@ -203,6 +206,11 @@ class NystroemFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         self.rank_ = int(values.size)
         self.spectrum_kept_ = float(min(1.0, values.sum() / total))
         self._n_features_out = self.rank_
+        if self.rank_ == 1 and len(self.landmarks_) > 1 and np.ptp(self.landmarks_, axis=0).any():
+            warn_user(
+                f"The {self.kernel} kernel at gamma={self.gamma_:g} cannot tell the landmarks apart "
+                "(rank 1): raise gamma or lower cut."
+            )
 
     def _kernel(self, dtype: npt.DTypeLike) -> LandmarkKernel:
         return LandmarkKernel(self.landmarks_, self.kernel, self.gamma_, self.degree, self.coef0, dtype)
@@ -221,7 +229,7 @@ class NystroemFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         def work(rows: slice) -> None:
             kernel(X[rows], out[rows])
 
-        over_blocks(work, X.shape[0], kernel.n_landmarks * X.dtype.itemsize)
+        over_blocks(work, X.shape[0], (kernel.n_landmarks + X.shape[1]) * X.dtype.itemsize)
         return out
 
     def linear(self, X: Any, coef: Array, block_rows: int | None = None) -> Array:
@@ -234,7 +242,8 @@ class NystroemFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             block = np.empty((rows.stop - rows.start, kernel.n_landmarks), dtype=X.dtype)
             np.matmul(kernel(X[rows], block), coef, out=out[rows])
 
-        over_blocks(work, X.shape[0], kernel.n_landmarks * X.dtype.itemsize, block_rows)
+        row_bytes = (kernel.n_landmarks + X.shape[1]) * X.dtype.itemsize
+        over_blocks(work, X.shape[0], row_bytes, block_rows)
         return out
 
     @property

@@ -18,7 +18,10 @@ Four decisions, each measured on the paper's data (ijcnn1 and covtype, 1600 land
   it never does. It is built when conjugate gradients need it and renewed when they slow down again.
 * The stopping rule is the Newton decrement relative to the objective: an estimate of the relative
   distance to the minimum, the same at every C and scale. It counts what conjugate gradients left
-  over, as the preconditioner measures it. The step it was measured on is still taken.
+  over, ``1/2 r'M^(-1)r`` in the preconditioner's norm; without one M is the identity and, the Hessian
+  being at least that, the count is an upper bound. Where that bound alone keeps a column from ending,
+  a preconditioner is built, or, if there is none, the system solved more closely. The step that the
+  decrement was measured on is still taken.
 """
 
 from __future__ import annotations
@@ -33,7 +36,7 @@ from aucmax.operators import Operator
 from aucmax.pairs import Floats, Indices, PairLoss, PairPoint
 from aucmax.solvers.preconditioner import MAX_COLUMNS, Preconditioner, patience
 
-#: Relative residual at which conjugate gradients stop.
+#: Relative residual at which conjugate gradients stop, unless a column needs more.
 _FORCING = 0.3
 
 #: Products without preconditioner before one is built, and in any one step at all.
@@ -90,6 +93,8 @@ class _State:
         self.points = [loss.at(self.scores[:, c]) for c, loss in enumerate(losses)]
         self.preconditioners: list[Preconditioner | None] = [None] * k
         self.products = np.zeros(k, dtype=np.intp)
+        self.forcing: Floats = np.full(k, _FORCING)
+        self.doubtful = np.zeros(k, dtype=bool)
         self.gap: Floats = np.full(k, np.inf)
         self.step: Floats = np.zeros(k)
         self.converged = np.zeros(k, dtype=bool)
@@ -148,11 +153,12 @@ def minimize(
         pulled = operator.pullback(_stack([state.points[c].gradient for c in live]))
         gradient = state.coef[:, live] + C[live] * pulled
         state.passes += 1
+        _refuse_overflow(gradient)
         # 2) Preconditioners, where conjugate gradients have become slow
         built = 0
         for c in live.tolist() if precondition else ():
             usual = limit if state.preconditioners[c] else max(limit, _PLAIN_PRODUCTS) - 1
-            if state.products[c] > usual:
+            if state.products[c] > usual or state.doubtful[c]:
                 state.preconditioners[c] = Preconditioner(
                     operator, losses[c], state.points[c], state.scores[:, c], C[c], rng
                 )
@@ -163,13 +169,18 @@ def minimize(
             operator, state, C, gradient, live, plain_limit
         )
         slope = np.einsum("rc,rc->c", gradient, direction)
+        _refuse_overflow(slope)
         # 4) Line search in score space
         before = state.objective(C)
         for i, c in enumerate(live.tolist()):
             _advance(state, losses[c], c, direction[:, i], moved[:, i], C[c], slope[i])
         # 5) Record, and let go of the columns that have converged
-        state.gap[live] = 0.5 * (left - slope) / before[live]
+        seen = -0.5 * slope / before[live]
+        state.gap[live] = np.minimum(1.0, seen + 0.5 * left / before[live])
         state.converged[live] = settled & (state.gap[live] <= tol)
+        state.doubtful[live] = ~state.converged[live] & (seen <= tol)
+        if not precondition:
+            state.forcing[state.doubtful] *= 0.1
         record = Record(
             iteration,
             state.objective(C),
@@ -222,8 +233,8 @@ def _newton_direction(
     """Conjugate gradients on ``H d = -g``, a column leaving when its residual is small enough.
 
     Returns the directions (r, m); their scores (n, m), gathered on the way at no further pass; the
-    size of the residuals left, in the preconditioner's norm (0 without one: there it says nothing
-    about the decrement); and which columns reached the wanted residual.
+    size of the residuals left, in the preconditioner's norm; and which columns reached the wanted
+    residual.
     """
     m = columns.size
     direction: Floats = np.zeros((operator.n_columns, m), order="F")
@@ -253,14 +264,13 @@ def _newton_direction(
             residual[:, i] -= step * product[:, j]
             smoothed = _precondition(state.preconditioners[columns[i]], residual[:, i])
             size_now = residual[:, i] @ smoothed
-            settled[i] = size_now <= _FORCING**2 * first[i]
+            settled[i] = size_now <= state.forcing[columns[i]] ** 2 * first[i]
             conjugate[:, i] *= size_now / size[i]
             conjugate[:, i] += smoothed
             size[i] = size_now
             state.products[columns[i]] = count
         open_ = open_[~settled[open_] & (count < limits[open_])]
-    left = np.array([size[i] if state.preconditioners[c] else 0.0 for i, c in enumerate(columns)])
-    return direction, moved, left, settled
+    return direction, moved, size, settled
 
 
 def _precondition(preconditioner: Preconditioner | None, vector: Floats) -> Floats:
@@ -316,6 +326,11 @@ def _advance(
         return
     state.step[column], state.scores[:, column], state.points[column] = best
     coef += state.step[column] * direction
+
+
+def _refuse_overflow(values: Floats) -> None:
+    if not np.isfinite(values).all():
+        raise FloatingPointError("features or weights are so large that products overflow")
 
 
 def _stack(columns: Sequence[Floats]) -> Floats:
