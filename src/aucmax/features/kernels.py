@@ -18,6 +18,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from typing import Any
 
 import numpy as np
@@ -123,7 +124,9 @@ def over_blocks(
         return
     with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(workers) as pool:
         try:
-            list(pool.map(work, blocks))
+            # Each in a copy of the caller's context, which holds numpy's error state.
+            contexts = [copy_context() for _ in blocks]
+            list(pool.map(lambda context, rows: context.run(work, rows), contexts, blocks))
         except BaseException:
             pool.shutdown(cancel_futures=True)  # Ctrl-C: do not finish the queue first
             raise
