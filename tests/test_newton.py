@@ -205,3 +205,51 @@ def test_features_that_overflow_are_an_error():
         minimize(
             FeatureOperator(F), [PairLoss(np.array([1, 0, 0, 0], bool))], np.array([1e300]), start=F[:1]
         )
+
+
+def large_problem(k=1):
+    """Many rows for few columns: such a solve starts on a sample."""
+    F, positive, _ = problem(n=6000, r=8)
+    losses = [PairLoss(np.roll(positive, c)) for c in range(k)]
+    return FeatureOperator(F), losses, np.full(k, 100.0)
+
+
+def test_many_rows_start_on_a_sample_and_end_at_the_same_minimum(monkeypatch):
+    drawn = []
+    draw = newton._draw_sample
+    monkeypatch.setattr(newton, "_draw_sample", lambda p: drawn.append(draw(p)) or drawn[-1])
+    for k in (1, 3):
+        operator, losses, C = large_problem(k)
+        started = minimize(operator, losses, C, tol=1e-9)
+        assert drawn[-1].rows.size * newton._SAMPLE_GAIN < 2 * operator.n_rows
+        monkeypatch.setattr(newton, "_SAMPLE_GAIN", np.inf)
+        cold = minimize(operator, losses, C, tol=1e-9)
+        assert drawn[-1] is None
+        monkeypatch.setattr(newton, "_SAMPLE_GAIN", 8)
+        assert started.converged.all()
+        np.testing.assert_allclose(started.objective, cold.objective, rtol=1e-8)
+        assert started.n_iter < cold.n_iter
+
+
+def test_the_sample_has_both_classes_and_stands_for_all_rows():
+    operator, losses, C = large_problem()
+    rng = np.random.default_rng(0)
+    sample = newton._draw_sample(newton._Problem(operator, losses, C, 1e-4, True, rng, 0.0))
+    loss = sample.losses[0]
+    assert abs(loss.pos.size - loss.neg.size) < 0.3 * sample.rows.size
+    total = losses[0].weight.sum()
+    assert loss.weight.sum() == pytest.approx(total, rel=0.15)
+    assert loss.scale == losses[0].scale
+    few = newton._Problem(
+        FeatureOperator(np.ones((50, 8))), [PairLoss(np.arange(50) < 9)], C, 1, True, rng, 0
+    )
+    assert newton._draw_sample(few) is None
+
+
+def test_absent_rows_are_not_sampled():
+    operator, losses, C = large_problem()
+    weight = (np.arange(6000) % 2).astype(float)
+    half = [PairLoss(losses[0].positive, weight)]
+    rng = np.random.default_rng(0)
+    sample = newton._draw_sample(newton._Problem(operator, half, C, 1e-4, True, rng, 0.0))
+    assert (sample.rows % 2 == 1).all()

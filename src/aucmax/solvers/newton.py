@@ -32,7 +32,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from aucmax.operators import Operator
+from aucmax.operators import FeatureOperator, Operator
 from aucmax.pairs import Floats, Indices, PairLoss, PairPoint
 from aucmax.solvers.preconditioner import MAX_COLUMNS, Preconditioner, patience
 
@@ -42,6 +42,13 @@ _FORCING = 0.3
 #: Products without preconditioner before one is built, and in any one step at all.
 _PLAIN_PRODUCTS = 10
 _MAX_PRODUCTS = 500
+
+#: Rows per column of the sample that a large problem starts on (or a sixteenth of its rows), how close
+#: to its minimum that is followed and in how many steps, and how many times more rows there must be.
+_SAMPLE_ROWS = 20
+_SAMPLE_TOL = 3e-3
+_SAMPLE_GAIN = 8
+_SAMPLE_STEPS = 30
 
 #: The line search ends when the slope has fallen to this share, or after so many trials.
 _SLOPE_LEFT = 0.1
@@ -77,6 +84,29 @@ class Solution:
     history: list[Record]
 
 
+@dataclass(frozen=True)
+class _Sample:
+    """Some rows of a problem, with their features and losses that stand for all of them."""
+
+    rows: Indices
+    operator: Operator
+    losses: Sequence[PairLoss]
+
+
+@dataclass
+class _Problem:
+    """All that stays the same while a solve runs."""
+
+    operator: Operator
+    losses: Sequence[PairLoss]
+    C: Floats
+    tol: float
+    precondition: bool
+    rng: np.random.Generator
+    began: float
+    sample: _Sample | None = None
+
+
 class _State:
     """All that changes. Columns that have converged are left where they are."""
 
@@ -88,9 +118,9 @@ class _State:
             self.scores: Floats = np.zeros((operator.n_rows, k), order="F")
         else:
             self.coef = np.array(coef, dtype=np.float64, order="F")
-            self.scores = np.asfortranarray(operator.scores(self.coef))
+            self.scores = operator.scores(self.coef)
             self.passes = 1
-        self.points = [loss.at(self.scores[:, c]) for c, loss in enumerate(losses)]
+        self.move_to(self.scores, losses)
         self.preconditioners: list[Preconditioner | None] = [None] * k
         self.products = np.zeros(k, dtype=np.intp)
         self.forcing: Floats = np.full(k, _FORCING)
@@ -99,6 +129,10 @@ class _State:
         self.step: Floats = np.zeros(k)
         self.converged = np.zeros(k, dtype=bool)
         self.stalled = np.zeros(k, dtype=bool)
+
+    def move_to(self, scores: Floats, losses: Sequence[PairLoss]) -> None:
+        self.scores = np.asfortranarray(scores)
+        self.points = [loss.at(self.scores[:, c]) for c, loss in enumerate(losses)]
 
     def objective(self, C: Floats) -> Floats:
         values = np.array([point.value for point in self.points])
@@ -141,8 +175,25 @@ def minimize(
         For the rows the preconditioner samples; the minimiser does not depend on it.
     """
     began, rng = time.perf_counter(), np.random.default_rng(seed)
-    state = _State(operator, losses, start)
     precondition = precondition and operator.n_columns <= MAX_COLUMNS
+    state = _State(operator, losses, start)
+    problem = _Problem(operator, losses, C, tol, precondition, rng, began)
+    if start is None and precondition:
+        problem.sample = _draw_sample(problem)
+        if problem.sample is not None:
+            _start_on_sample(problem, problem.sample, state)
+    history = _iterate(problem, state, max_iter, on_record)
+    return _finish(problem, state, history)
+
+
+def _iterate(
+    problem: _Problem,
+    state: _State,
+    max_iter: int,
+    on_record: Callable[[Record], None] | None = None,
+) -> list[Record]:
+    operator, losses, C, tol = problem.operator, problem.losses, problem.C, problem.tol
+    precondition = problem.precondition
     limit = patience(operator)
     history: list[Record] = []
     live = np.arange(len(losses))
@@ -159,9 +210,7 @@ def minimize(
         for c in live.tolist() if precondition else ():
             usual = limit if state.preconditioners[c] else max(limit, _PLAIN_PRODUCTS) - 1
             if state.products[c] > usual or state.doubtful[c]:
-                state.preconditioners[c] = Preconditioner(
-                    operator, losses[c], state.points[c], state.scores[:, c], C[c], rng
-                )
+                state.preconditioners[c] = _make_preconditioner(problem, state, c)
                 built += 1
         # 3) Newton direction, and its scores
         plain_limit = int(max(limit, _PLAIN_PRODUCTS)) if precondition else _MAX_PRODUCTS
@@ -190,30 +239,67 @@ def minimize(
             int(state.products[live].max()),
             state.passes,
             built,
-            time.perf_counter() - began,
+            time.perf_counter() - problem.began,
         )
         history.append(record)
         if on_record is not None:
             on_record(record)
         live = live[~(state.converged | state.stalled)[live]]
-    return _finish(operator, losses, C, state, history)
+    return history
 
 
-def _finish(
-    operator: Operator,
-    losses: Sequence[PairLoss],
-    C: Floats,
-    state: _State,
-    history: list[Record],
-) -> Solution:
+def _make_preconditioner(problem: _Problem, state: _State, column: int) -> Preconditioner:
+    loss, scores, C = problem.losses[column], state.scores[:, column], problem.C[column]
+    sample = problem.sample
+    if sample is None:
+        point = state.points[column]
+        return Preconditioner(problem.operator, loss, point, scores, C, problem.rng)
+    # The sample's features are at hand already.
+    loss, scores = sample.losses[column], scores[sample.rows]
+    return Preconditioner(sample.operator, loss, loss.at(scores), scores, C, problem.rng)
+
+
+def _draw_sample(problem: _Problem) -> _Sample | None:
+    """Rows of both classes of every column, if there are many times more rows than that takes."""
+    n_rows = problem.operator.n_rows
+    size = max(_SAMPLE_ROWS * problem.operator.n_columns, n_rows // 16)
+    share = np.zeros(n_rows)
+    for loss in problem.losses:
+        for members in (loss.pos, loss.neg):
+            share[members] = np.maximum(share[members], min(1.0, size / 2 / members.size))
+    if share.sum() * _SAMPLE_GAIN > n_rows:
+        return None
+    rows = np.flatnonzero(problem.rng.random(n_rows) < share)
+    losses = [loss.sample(rows, share[rows]) for loss in problem.losses]
+    if not all(loss.pos.size and loss.neg.size for loss in losses):
+        return None
+    return _Sample(rows, FeatureOperator(problem.operator.rows(rows)), losses)
+
+
+def _start_on_sample(problem: _Problem, sample: _Sample, state: _State) -> None:
+    """Begin the full problem where a sample of its rows ends.
+
+    The first steps only find out which pairs stay active, and a sample whose rows are weighed up to
+    stand for all tells that as well. Its last preconditioner serves the full problem, too.
+    """
+    few = _Problem(
+        sample.operator, sample.losses, problem.C, _SAMPLE_TOL, True, problem.rng, problem.began
+    )
+    begun = _State(few.operator, few.losses, None)
+    _iterate(few, begun, _SAMPLE_STEPS)
+    state.coef, state.preconditioners = begun.coef, begun.preconditioners
+    state.move_to(problem.operator.scores(state.coef), problem.losses)
+    state.passes += 1 + int(np.ceil(begun.passes * sample.rows.size / problem.operator.n_rows))
+
+
+def _finish(problem: _Problem, state: _State, history: list[Record]) -> Solution:
     # Scores were moved along with the coefficients; what is reported is computed from the latter.
-    state.scores = operator.scores(state.coef)
+    state.move_to(problem.operator.scores(state.coef), problem.losses)
     state.passes += 1
-    state.points = [loss.at(state.scores[:, c]) for c, loss in enumerate(losses)]
     return Solution(
         state.coef,
         state.scores,
-        state.objective(C),
+        state.objective(problem.C),
         state.gap,
         state.converged,
         len(history),
