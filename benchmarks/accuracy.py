@@ -18,7 +18,7 @@ from benchmarks.datasets import load
 from benchmarks.harness import peak_gib, timed
 
 GRID = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
-SEEDS = {"spambase": 5, "magic04": 5}
+SEEDS = {"spambase": 5, "magic04": 5, "connect-4": 3}
 DATA = ("spambase", "usps", "magic04", "ijcnn1", "connect-4", "skin", "covtype-80k", "covtype")
 
 

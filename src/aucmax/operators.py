@@ -25,7 +25,7 @@ Array = npt.NDArray[Any]
 __all__ = ["FeatureOperator", "KernelOperator", "Operator", "map_operator", "pays_to_project"]
 
 #: Float32 sums stay short: partial products over this many rows are added in float64.
-_SUM_ROWS = 2048
+_SUM_ROWS = 4096
 
 #: Flops this kind of machine does in the time it reads one byte (100 GFLOP/s against 20 GB/s).
 FLOPS_PER_BYTE = 5.0

@@ -7,7 +7,7 @@ Each column c minimises ::
 over the same features F, known by an operator alone. Columns share each pass over the data, so that
 k products cost little more than one; a plain fit is k = 1.
 
-Four decisions, each measured on the paper's data (ijcnn1 and covtype, 1600 landmarks):
+Five decisions, each measured on the paper's data (ijcnn1 and covtype, 1600 landmarks):
 
 * The line search is near-exact and may go beyond 1. Pairs leave the active set along a step, so the
   curvature at its start is too large and steps of 1.3 to 4 are usual early on; this saves a quarter of
@@ -16,6 +16,8 @@ Four decisions, each measured on the paper's data (ijcnn1 and covtype, 1600 land
   again, 0.5 twice as many steps.
 * The first steps run without preconditioner: far from the optimum it does not pay, and with a small C
   it never does. It is built when conjugate gradients need it and renewed when they slow down again.
+* With many rows the first steps are taken on a sample of them: 85 passes instead of 175 on covtype
+  (464,809 rows, C = 10).
 * The stopping rule is the Newton decrement relative to the objective: an estimate of the relative
   distance to the minimum, the same at every C and scale. It counts what conjugate gradients left
   over, ``1/2 r'M^(-1)r`` in the preconditioner's norm; without one M is the identity and, the Hessian
@@ -40,7 +42,7 @@ from aucmax.solvers.preconditioner import MAX_COLUMNS, Preconditioner, patience
 _FORCING = 0.3
 
 #: Products without preconditioner before one is built, and in any one step at all.
-_PLAIN_PRODUCTS = 10
+_PLAIN_PRODUCTS = 7
 _MAX_PRODUCTS = 500
 
 #: Rows per column of the sample that a large problem starts on (or a sixteenth of its rows), how close
