@@ -35,7 +35,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from aucmax.operators import FeatureOperator, Operator
-from aucmax.pairs import Floats, Indices, PairLoss, PairPoint
+from aucmax.pairs import Floats, Indices, PairLoss
+from aucmax.solvers.line_search import line_search
 from aucmax.solvers.preconditioner import MAX_COLUMNS, Preconditioner, patience
 
 #: Relative residual at which conjugate gradients stop, unless a column needs more.
@@ -51,10 +52,6 @@ _SAMPLE_ROWS = 20
 _SAMPLE_TOL = 3e-3
 _SAMPLE_GAIN = 8
 _SAMPLE_STEPS = 30
-
-#: The line search ends when the slope has fallen to this share, or after so many trials.
-_SLOPE_LEFT = 0.1
-_MAX_TRIALS = 30
 
 
 @dataclass(frozen=True)
@@ -374,45 +371,13 @@ def _advance(
     C: float,
     slope: float,
 ) -> None:
-    """Move one column along its direction to where the slope has nearly vanished.
-
-    The objective is convex along the line, so its slope grows: doubling finds a bracket, secants
-    within it do the rest, with a bisection whenever one has not halved the bracket (next to a kink
-    the slopes at its two ends can differ by many orders). A step that does not lower the objective is
-    not taken, and the column is marked as stalled: rounding allows no further progress.
-    """
+    """Move one column along its direction, or mark it as stalled: rounding allows no progress."""
     coef, scores = state.coef[:, column], state.scores[:, column]
-    square, along, length = (
-        float(a @ b) for a, b in ((coef, coef), (coef, direction), (direction, direction))
-    )
-    best_value = 0.5 * square + C * state.points[column].value
-    best: tuple[float, Floats, PairPoint] | None = None
-    low, low_slope, high, high_slope = 0.0, slope, np.inf, np.inf
-    step, bisect = 1.0, False
-    for _ in range(_MAX_TRIALS):
-        trial = scores + step * moved
-        point = loss.at(trial)
-        value = 0.5 * square + step * along + 0.5 * step**2 * length + C * point.value
-        here = along + step * length + C * float(point.gradient @ moved)
-        if value < best_value:
-            best_value, best = value, (step, trial, point)
-        if abs(here) <= _SLOPE_LEFT * abs(slope):
-            break
-        width = high - low
-        if here < 0:
-            low, low_slope = step, here
-        else:
-            high, high_slope = step, here
-        if np.isinf(high):
-            step = 2.0 * low
-            continue
-        bisect = not bisect and high - low > 0.5 * width
-        share = 0.5 if bisect else low_slope / (low_slope - high_slope)
-        step = low + (high - low) * share
-    if best is None:
+    found = line_search(loss, state.points[column], scores, moved, coef, direction, C, slope)
+    if found is None:
         state.step[column], state.stalled[column] = 0.0, True
         return
-    state.step[column], state.scores[:, column], state.points[column] = best
+    state.step[column], state.scores[:, column], state.points[column] = found
     coef += state.step[column] * direction
 
 

@@ -1,0 +1,59 @@
+"""Line search in score space, where a trial costs a sort and no pass over the data."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from aucmax.pairs import Floats, PairLoss, PairPoint
+
+#: The search ends when the slope has fallen to this share, or after so many trials.
+_SLOPE_LEFT = 0.1
+_MAX_TRIALS = 30
+
+
+def line_search(
+    loss: PairLoss,
+    point: PairPoint,
+    scores: Floats,
+    moved: Floats,
+    coef: Floats,
+    direction: Floats,
+    C: float,
+    slope: float,
+) -> tuple[float, Floats, PairPoint] | None:
+    """Where along ``coef + t direction`` the slope of the objective has nearly vanished.
+
+    Scores move along as ``scores + t moved``. The objective is convex along the line, so its slope
+    grows: doubling finds a bracket, secants within it do the rest, with a bisection whenever one has
+    not halved the bracket (next to a kink the slopes at its two ends can differ by many orders).
+
+    Returns the step t, the scores and the loss there; None if no trial lowered the objective.
+    """
+    square, along, length = (
+        float(a @ b) for a, b in ((coef, coef), (coef, direction), (direction, direction))
+    )
+    best_value = 0.5 * square + C * point.value
+    best: tuple[float, Floats, PairPoint] | None = None
+    low, low_slope, high, high_slope = 0.0, slope, np.inf, np.inf
+    step, bisect = 1.0, False
+    for _ in range(_MAX_TRIALS):
+        trial = scores + step * moved
+        here = loss.at(trial)
+        value = 0.5 * square + step * along + 0.5 * step**2 * length + C * here.value
+        slope_here = along + step * length + C * float(here.gradient @ moved)
+        if value < best_value:
+            best_value, best = value, (step, trial, here)
+        if abs(slope_here) <= _SLOPE_LEFT * abs(slope):
+            break
+        width = high - low
+        if slope_here < 0:
+            low, low_slope = step, slope_here
+        else:
+            high, high_slope = step, slope_here
+        if np.isinf(high):
+            step = 2.0 * low
+            continue
+        bisect = not bisect and high - low > 0.5 * width
+        share = 0.5 if bisect else low_slope / (low_slope - high_slope)
+        step = low + (high - low) * share
+    return best
