@@ -16,6 +16,9 @@ BENCHMARKS = {
     "passes": "Newton with and without preconditioner, to the same objective (ijcnn1)",
     "accuracy": "test AUC on the paper's data sets, C from a validation split",
     "end_to_end": "covtype, all rows: against scikit-learn's Nystroem + LogisticRegression",
+    "step": "one step of Algorithm 3 against NumPy and against the memory it moves",
+    "stochastic": "NSAUC, NSVMSGD2, NSOLAM and NOAM by epoch, beside NBAUC",
+    "rank_svm": "the exact kernel machine against landmarks on every row",
     "startup": "import aucmax and aucmax --help against import numpy",
 }
 

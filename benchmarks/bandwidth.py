@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from aucmax.features.kernels import cpu_count
+from aucmax._threads import cpu_count
 from aucmax.operators import KernelOperator
 from aucmax.pairs import PairLoss
 from benchmarks.harness import median_time

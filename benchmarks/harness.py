@@ -7,6 +7,8 @@ import os
 import platform
 import resource
 import statistics
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterable
 from importlib.metadata import PackageNotFoundError, version
@@ -53,6 +55,16 @@ def peak_gib() -> float:
     """Largest resident memory of this process so far."""
     unit = 1 if platform.system() == "Darwin" else 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 2**30
+
+
+def touch_memory(gib: float) -> None:
+    """Have the system hand out memory once, to a process that ends at once.
+
+    The first touch of a page can be twenty times slower than any later one where memory is virtual
+    itself; whoever runs first would pay it for all. A process of its own leaves our peak alone.
+    """
+    code = f"bytearray(b'x') * int({gib} * 2**30)"
+    subprocess.run([sys.executable, "-c", code], check=False)
 
 
 def timed(work: Callable[[], Any]) -> tuple[float, Any]:

@@ -18,7 +18,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from aucmax import KernelAUCClassifier, LinearAUCClassifier, NystroemFeatures
 from aucmax import classifiers as classifiers_module
-from aucmax.classifiers import balanced_threshold
+from aucmax._base import balanced_threshold
 from aucmax.metrics import roc_auc
 from aucmax.pairs import PairLoss
 from tests import oracle
@@ -384,7 +384,7 @@ def test_verbose_shows_objective_distance_and_auc(capsys):
 def test_the_line_is_live_on_a_terminal():
     import io
 
-    from aucmax._progress import LiveLine
+    from aucmax._progress import LiveLine, describe_step
     from aucmax.operators import FeatureOperator
     from aucmax.solvers.newton import minimize
 
@@ -393,10 +393,11 @@ def test_the_line_is_live_on_a_terminal():
             return True
 
     X, y = moons()
-    line = LiveLine(1e-4, Terminal())
-    minimize(FeatureOperator(X), [PairLoss(y == 1)] * 2, np.ones(2), on_record=line)
-    line.close()
-    shown = line._stream.getvalue()
+    terminal = Terminal()
+    with LiveLine(lambda record: describe_step(record, 1e-4), terminal) as line:
+        minimize(FeatureOperator(X), [PairLoss(y == 1)] * 2, np.ones(2), on_record=line)
+    shown = terminal.getvalue()
+    assert shown.endswith("\n")
     assert shown.count("\r") >= 2
     assert "[1 of 2]" in shown or "[2 of 2]" in shown
 

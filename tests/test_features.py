@@ -11,8 +11,9 @@ from sklearn.metrics import pairwise
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from aucmax import FourierFeatures, NystroemFeatures
+from aucmax._threads import over_blocks
 from aucmax.features import kernels, landmarks
-from aucmax.features.kernels import LandmarkKernel, over_blocks, resolve_gamma
+from aucmax.features.kernels import LandmarkKernel, resolve_gamma
 
 PAIRWISE = {
     "rbf": lambda X, U: pairwise.rbf_kernel(X, U, gamma=0.3),

@@ -13,22 +13,32 @@ _HOMES = {
     "LinearAUCClassifier": "aucmax.classifiers",
     "NystroemFeatures": "aucmax.features.nystroem",
     "FourierFeatures": "aucmax.features.fourier",
+    "SGDAUCClassifier": "aucmax.streaming",
+    "OAMClassifier": "aucmax.baselines",
+    "SOLAMClassifier": "aucmax.baselines",
+    "KernelRankSVM": "aucmax.baselines",
     "metrics": "aucmax.metrics",
 }
 
 __all__ = [
     "FourierFeatures",
     "KernelAUCClassifier",
+    "KernelRankSVM",
     "LinearAUCClassifier",
     "NystroemFeatures",
+    "OAMClassifier",
+    "SGDAUCClassifier",
+    "SOLAMClassifier",
     "metrics",
 ]
 
 if TYPE_CHECKING:
     from aucmax import metrics
+    from aucmax.baselines import KernelRankSVM, OAMClassifier, SOLAMClassifier
     from aucmax.classifiers import KernelAUCClassifier, LinearAUCClassifier
     from aucmax.features.fourier import FourierFeatures
     from aucmax.features.nystroem import NystroemFeatures
+    from aucmax.streaming import SGDAUCClassifier
 
 
 def __getattr__(name: str) -> Any:

@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from aucmax._checks import is_sparse
+from aucmax._threads import over_blocks
 from aucmax.pairs import Floats, Indices
 
 Array = npt.NDArray[Any]
@@ -135,12 +136,15 @@ def _columns_product(matrix: Any, coef: Floats) -> Floats:
 
 
 def _rows_product(matrix: Any, gradient: Floats) -> Floats:
-    out = np.zeros((gradient.shape[1], matrix.shape[1]))
     narrow = np.ascontiguousarray(gradient.T.astype(matrix.dtype))
-    for start in range(0, matrix.shape[0], _SUM_ROWS):
-        rows = slice(start, start + _SUM_ROWS)
-        if len(narrow) == 1:
-            out[0] += narrow[0, rows] @ matrix[rows]
-        else:
-            out += narrow[:, rows] @ matrix[rows]
-    return out.T
+    n_blocks = -(-matrix.shape[0] // _SUM_ROWS)
+    parts = np.zeros((n_blocks, len(narrow), matrix.shape[1]), dtype=matrix.dtype)
+
+    def work(rows: slice) -> None:
+        # A vector product runs at memory speed, a thin matrix product does not.
+        left = narrow[0, rows] if len(narrow) == 1 else narrow[:, rows]
+        parts[rows.start // _SUM_ROWS] = left @ matrix[rows]
+
+    over_blocks(work, matrix.shape[0], 0, _SUM_ROWS)
+    out: Floats = parts.sum(axis=0, dtype=np.float64).T
+    return out

@@ -158,22 +158,34 @@ class PairPoint:
         out[self._neg] = 2.0 * self._scale * self._u_neg * self._mass_neg
         return out
 
-    def hessian_gram(self, features: npt.NDArray[Any]) -> Floats:
+    def hessian_gram(self, features: npt.NDArray[Any], levels: int = 512) -> Floats:
         """``features.T @ Hessian @ features`` for features (n, r), multiplied in their own dtype.
 
-        The Hessian is a diagonal less the active pairs, whose product with the features is a running
-        sum: three matrix products of the rows' size and no (n, n) matrix.
+        The Hessian is a diagonal less the active pairs. With up to ``levels`` negatives it is exact;
+        with more, how far down a positive's active negatives reach is rounded to one of so many
+        levels, and all else follows from that: the Hessian of a slightly smaller active set. Positives
+        of one level then share one sum over negatives, which halves the work.
         """
-        dtype = features.dtype
-        f_pos, f_neg = features[self._pos], features[self._neg]
-        root_pos = np.sqrt(self._u_pos * self._mass_pos).astype(dtype)
-        root_neg = np.sqrt(self._u_neg * self._mass_neg).astype(dtype)
-        half = f_pos * root_pos[:, None]
+        dtype, n_neg = features.dtype, self._s_neg.size
+        stride = max(1, -(-n_neg // levels))
+        near_pos = self._near_pos // stride * stride
+        reach = np.bincount(near_pos, minlength=n_neg + 1)
+        near_neg = self._s_pos.size - np.cumsum(reach[:-1])
+        root_pos = np.sqrt(self._u_pos * _running_sum(self._u_neg)[near_pos])
+        root_neg = np.sqrt(self._u_neg * _running_sum(self._u_pos)[near_neg])
+        half = features[self._pos]
+        half *= root_pos.astype(dtype)[:, None]
         gram = half.T @ half
-        half = f_neg * root_neg[:, None]
+        half = features[self._neg]
+        half *= root_neg.astype(dtype)[:, None]
         gram += half.T @ half
-        near = _running_sum(f_neg * self._u_neg.astype(dtype)[:, None])[self._near_pos]
-        cross = (f_pos * self._u_pos.astype(dtype)[:, None]).T @ near
+        # Positives come in falling order of `near_pos`: those of a level lie side by side.
+        level, first = np.unique(-near_pos, return_index=True)
+        pos_sums = _sums_of_rows(features, self._pos, self._u_pos, first)
+        edges = np.arange(0, n_neg, stride)
+        neg_sums = np.cumsum(_sums_of_rows(features, self._neg, self._u_neg, edges), axis=0)
+        near = -level // stride
+        cross = pos_sums[near > 0].T @ neg_sums[near[near > 0] - 1]
         gram -= cross
         gram -= cross.T
         out: Floats = gram.astype(np.float64)
@@ -213,4 +225,16 @@ def _running_sum(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     out = np.empty((values.shape[0] + 1, *values.shape[1:]), dtype=values.dtype)
     out[0] = 0
     np.cumsum(values, axis=0, out=out[1:])
+    return out
+
+
+def _sums_of_rows(
+    features: npt.NDArray[Any], rows: Indices, weight: Floats, first: Indices
+) -> npt.NDArray[Any]:
+    """Weighted sums of runs of rows, each from one of ``first`` to before the next."""
+    factor = weight.astype(features.dtype)
+    ends = [*first[1:], rows.size]
+    out = np.empty((first.size, features.shape[1]), dtype=features.dtype)
+    for i, run in enumerate(map(slice, first, ends)):
+        np.matmul(factor[run], features[rows[run]], out=out[i])
     return out

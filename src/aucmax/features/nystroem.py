@@ -22,7 +22,13 @@ from aucmax._checks import (
     drop_absent,
     warn_user,
 )
-from aucmax.features.kernels import KERNELS, LandmarkKernel, over_blocks, resolve_gamma
+from aucmax.features.kernels import (
+    KERNELS,
+    LandmarkKernel,
+    kernel_matrix,
+    kernel_product,
+    resolve_gamma,
+)
 from aucmax.features.landmarks import STRATEGIES, choose_landmarks
 
 Array = npt.NDArray[Any]
@@ -74,7 +80,7 @@ class NystroemFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         Share of the landmark kernel's eigenvalue sum that the ``r`` features keep.
     gamma_ : float
     landmark_rows_ : int
-        Rows the landmarks were made from: k-means draws a sample of 50 rows per landmark when there
+        Rows the landmarks were made from: k-means draws a sample of 25 rows per landmark when there
         are more.
 
     Examples
@@ -223,28 +229,11 @@ class NystroemFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
 
     def kernel_block(self, X: Any) -> Array:
         """Kernel values against all landmarks, shape (n, v), in the dtype of X (checked already)."""
-        kernel = self._kernel(X.dtype)
-        out = np.empty((X.shape[0], kernel.n_landmarks), dtype=X.dtype)
-
-        def work(rows: slice) -> None:
-            kernel(X[rows], out[rows])
-
-        over_blocks(work, X.shape[0], (kernel.n_landmarks + X.shape[1]) * X.dtype.itemsize)
-        return out
+        return kernel_matrix(self._kernel(X.dtype), X)
 
     def linear(self, X: Any, coef: Array, block_rows: int | None = None) -> Array:
         """``k(X, U) @ coef`` for coef (v, m), blockwise; X has been checked already."""
-        kernel = self._kernel(X.dtype)
-        coef = coef.astype(X.dtype)
-        out = np.empty((X.shape[0], coef.shape[1]), dtype=X.dtype)
-
-        def work(rows: slice) -> None:
-            block = np.empty((rows.stop - rows.start, kernel.n_landmarks), dtype=X.dtype)
-            np.matmul(kernel(X[rows], block), coef, out=out[rows])
-
-        row_bytes = (kernel.n_landmarks + X.shape[1]) * X.dtype.itemsize
-        over_blocks(work, X.shape[0], row_bytes, block_rows)
-        return out
+        return kernel_product(self._kernel(X.dtype), X, coef, block_rows)
 
     @property
     def dtype(self) -> np.dtype[Any]:

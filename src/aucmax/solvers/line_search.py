@@ -16,22 +16,21 @@ def line_search(
     point: PairPoint,
     scores: Floats,
     moved: Floats,
-    coef: Floats,
-    direction: Floats,
+    penalty: tuple[float, float, float],
     C: float,
     slope: float,
 ) -> tuple[float, Floats, PairPoint] | None:
-    """Where along ``coef + t direction`` the slope of the objective has nearly vanished.
+    """Where along ``w + t d`` the slope of the objective has nearly vanished.
 
-    Scores move along as ``scores + t moved``. The objective is convex along the line, so its slope
-    grows: doubling finds a bracket, secants within it do the rest, with a bisection whenever one has
-    not halved the bracket (next to a kink the slopes at its two ends can differ by many orders).
+    ``penalty`` holds the inner products w.w, w.d and d.d, in whatever space w lies; ``slope`` is that
+    of the objective at t = 0. Scores move along as ``scores + t moved``. The objective is convex along
+    the line, so its slope grows: doubling finds a bracket, secants within it do the rest, with a
+    bisection whenever one has not halved the bracket (next to a kink the slopes at its two ends can
+    differ by many orders).
 
     Returns the step t, the scores and the loss there; None if no trial lowered the objective.
     """
-    square, along, length = (
-        float(a @ b) for a, b in ((coef, coef), (coef, direction), (direction, direction))
-    )
+    square, along, length = penalty
     best_value = 0.5 * square + C * point.value
     best: tuple[float, Floats, PairPoint] | None = None
     low, low_slope, high, high_slope = 0.0, slope, np.inf, np.inf

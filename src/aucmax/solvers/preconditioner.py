@@ -14,8 +14,8 @@ from aucmax.operators import FLOPS_PER_BYTE, Operator
 from aucmax.pairs import Floats, Indices, PairLoss, PairPoint
 
 #: Sampled rows per column of the features, within a limit on their entries. On covtype (465k rows,
-#: C = 100) 5, 10, 20 and 40 took 551, 382, 256 and 203 passes, and 73, 64, 62 and 92 s.
-ROWS_PER_COLUMN = 10
+#: C = 100) 10, 16 and 24 took 285, 310 and 190 passes, and 42, 46 and 33 s (means of two).
+ROWS_PER_COLUMN = 20
 MAX_ENTRIES = 2**26
 
 #: Above so many columns the factor and its rows cost too much memory, and none is built.
@@ -48,18 +48,16 @@ class Preconditioner:
 
 
 def patience(operator: Operator) -> float:
-    """CG products after which a new preconditioner is worth its price.
+    """CG products that are fewer than a new preconditioner is worth thinking of.
 
-    Building one costs about ``4 m r^2`` flops for m sampled rows, the price of so many products. Up
-    to 50 (ijcnn1 and larger data) it is renewed after more than three products: on ijcnn1 at C = 20 a
-    third fewer passes than a quarter of the price would give (82 against 125), but 4.3 s instead of
-    3.2. Passes are preferred there since they are what grows with the rows. Above, waiting is clearly
-    faster: at 160 (spambase) it halves the time.
+    Building one costs about ``2 m r^2`` flops for m sampled rows, the price of so many products. The
+    dearer, the later: on ijcnn1 (C = 20, a price of 50) it is renewed after more than five products,
+    76 passes and 3.9 s; three would take 72 passes and 4.9 s, eight 115 and 3.5 s. Passes count for
+    more than their time there, since they are what grows with the rows.
     """
     r = operator.n_columns
-    flops = 4.0 * min(_sample_size(operator), operator.n_rows) * r**2
-    price = flops / FLOPS_PER_BYTE / (2 * operator.nbytes)
-    return 2.0 + max(1.0, 0.4 * (price - 50.0))
+    flops = 2.0 * min(_sample_size(operator), operator.n_rows) * r**2
+    return 3.0 + 0.05 * flops / FLOPS_PER_BYTE / (2 * operator.nbytes)
 
 
 def _sample_size(operator: Operator) -> int:

@@ -1,0 +1,187 @@
+"""What all classifiers share, whatever they learn with."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted
+
+from aucmax._checks import (
+    all_or_nothing,
+    check_labels,
+    check_rows,
+    check_weight,
+    drop_absent,
+    is_sparse,
+)
+
+#: Kernel values up to this size are kept in float64 when the data is; larger ones in float32. Small
+#: problems so agree with any float64 optimiser; large ones take half the memory and time.
+FLOAT64_BYTES = 2**26
+
+
+class RankingClassifier(ClassifierMixin, BaseEstimator):
+    """Labels, standardised rows, one column of scores per ranked class, threshold, decision."""
+
+    standardize: bool
+    classes_: np.ndarray
+    intercept_: np.ndarray
+    scaler_: StandardScaler | None
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any = None, **extra: Any) -> Any:
+        """Check, standardise, learn; ``_fit_columns`` gets what a subclass's ``fit`` takes beside."""
+        self._check_params()
+        with all_or_nothing(self):
+            check_labels(y)
+            X, y = check_rows(self, X, y)
+            check_classification_targets(y)
+            weight = check_weight(sample_weight, X.shape[0])
+            X, y, weight = drop_absent(X, y, weight)
+            self.classes_, codes = np.unique(y, return_inverse=True)
+            if self.classes_.size < 2:
+                raise ValueError(
+                    "Ranking needs rows of at least two classes; those of non-zero weight are all of "
+                    f"one class, {self.classes_.tolist()[0]!r}."
+                )
+            try:
+                with np.errstate(over="ignore", invalid="ignore"):  # found and named
+                    self.scaler_ = self._fit_scaler(X, weight)
+                    self._fit_columns(self._scaled(X), codes, weight, **extra)
+            except FloatingPointError as error:
+                raise ValueError(
+                    f"The fit cannot go on: {error}. Check for extreme values in X and sample_weight, "
+                    "and standardize the features."
+                ) from None
+        return self
+
+    def _fit_scaler(self, X: Any, weight: np.ndarray) -> StandardScaler | None:
+        if not self.standardize:
+            return None
+        # Centring would turn a CSR matrix into a dense one, so that is only scaled.
+        scaler = StandardScaler(with_mean=not is_sparse(X)).set_output(transform="default")
+        # Only ratios of weights matter to it; tiny or huge ones would underflow or overflow. Equal
+        # ones are left out, since weighing takes twice the time.
+        scaler.fit(X, sample_weight=weight / weight.max() if np.ptp(weight) else None)
+        bad = np.flatnonzero(~np.isfinite(scaler.scale_))
+        if bad.size:
+            names = getattr(self, "feature_names_in_", None)
+            column = bad[0] if names is None else repr(names[bad[0]])
+            raise FloatingPointError(f"the variance of column {column} overflows")
+        return scaler
+
+    def _scaled(self, X: Any) -> Any:
+        return X if self.scaler_ is None else self.scaler_.transform(X)
+
+    def _check_params(self) -> None:
+        raise NotImplementedError
+
+    def _fit_columns(self, X: Any, codes: np.ndarray, weight: np.ndarray, **extra: Any) -> None:
+        """Learn from standardised rows: set ``intercept_`` and all that ``_scores`` needs."""
+        raise NotImplementedError
+
+    def _positives(self, codes: np.ndarray) -> list[np.ndarray]:
+        """The positive rows of each column: the second of two classes, or each against the rest."""
+        two = self.classes_.size == 2
+        return [codes == c for c in ([1] if two else range(self.classes_.size))]
+
+    def _set_thresholds(
+        self, scores: np.ndarray, positives: list[np.ndarray], weight: np.ndarray
+    ) -> None:
+        """Cut each column of scores (n, k) where ``predict`` shall; see there."""
+        self.intercept_ = -np.array(
+            [
+                balanced_threshold(column, up, weight)
+                for column, up in zip(scores.T, positives, strict=True)
+            ]
+        )
+
+    def _scores(self, X: Any) -> np.ndarray:
+        """Scores (n, k) of checked rows, before the threshold."""
+        raise NotImplementedError
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Score of each row, less the learnt threshold: the higher, the more positive.
+
+        Shape (n,) for two classes, where positive means ``classes_[1]``; otherwise (n, n_classes).
+        """
+        check_is_fitted(self)
+        X = check_rows(self, X, reset=False)
+        with np.errstate(over="ignore", invalid="ignore"):  # found and named below
+            scores = self._scores(X).astype(np.float64) + self.intercept_
+        finite = np.isfinite(scores).all(axis=1)
+        if not finite.all():
+            raise ValueError(
+                f"The score of row {int(finite.argmin())} is not finite ({int((~finite).sum())} such "
+                "rows): its features are too extreme for this model."
+            )
+        return scores[:, 0] if self.classes_.size == 2 else scores
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Class of each row: above the threshold, or of the highest score among several classes.
+
+        The threshold is where sensitivity plus specificity on the training scores is largest
+        (Youden's), so it does not follow the majority when one class is rare. For another aim use
+        scikit-learn's ``TunedThresholdClassifierCV`` around this classifier.
+        """
+        decision = self.decision_function(X)
+        if self.classes_.size == 2:
+            return self.classes_[(decision > 0).astype(np.intp)]
+        return self.classes_[decision.argmax(axis=1)]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+class WeightedClassifier(RankingClassifier):
+    """Classifiers whose ``fit`` takes weights and nothing else."""
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        """Fit to rows ``X`` (n, d) and their classes ``y``.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or data frame of shape (n, d)
+        y : array of shape (n,)
+            Any two labels, or more: then each class is ranked against the rest.
+        sample_weight : array of shape (n,), optional
+            A pair weighs the product of its rows' weights. A row of weight 0 is absent, from the
+            standardisation, landmarks and bandwidth as well.
+        """
+        return self._fit(X, y, sample_weight)
+
+
+def balanced_threshold(scores: np.ndarray, positive: np.ndarray, weight: np.ndarray) -> float:
+    """Cut with the largest sensitivity + specificity, midway between two neighbouring scores.
+
+    >>> import numpy as np
+    >>> balanced_threshold(np.array([0.0, 1.0, 2.0]), np.array([False, False, True]), np.ones(3))
+    1.5
+    """
+    order = np.argsort(-scores, kind="stable")
+    scores, positive, weight = scores[order], positive[order], weight[order]
+    gain = np.where(positive, weight, 0.0) / weight[positive].sum()
+    gain -= np.where(positive, 0.0, weight) / weight[~positive].sum()
+    last = np.append(scores[1:] < scores[:-1], False)  # a cut cannot part equal scores
+    if not last.any():
+        return float(scores[0])
+    best = int(np.where(last, np.cumsum(gain), -np.inf).argmax())
+    return float(0.5 * (scores[best] + scores[best + 1]))
+
+
+def generator(random_state: Any) -> np.random.Generator:
+    """NumPy's newer generator from scikit-learn's ``random_state``."""
+    return np.random.default_rng(check_random_state(random_state).randint(2**31))
+
+
+def plain(value: Any) -> Any:
+    """Numbers for one column, lists for several: what JSON and data frames take."""
+    if isinstance(value, np.ndarray):
+        return value.item() if value.size == 1 else value.tolist()
+    return value

@@ -1,0 +1,48 @@
+"""Work over blocks of rows, one thread per core, each with a single-threaded BLAS."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from functools import cache
+
+from threadpoolctl import ThreadpoolController
+
+_BLOCK_BYTES = 2**21
+
+
+def over_blocks(
+    work: Callable[[slice], None], n_rows: int, row_bytes: int, block_rows: int | None = None
+) -> None:
+    """Call ``work`` on consecutive slices of the rows, over threads. Slices do not overlap."""
+    step = block_rows or max(16, _BLOCK_BYTES // max(1, row_bytes))
+    blocks = [slice(start, min(start + step, n_rows)) for start in range(0, n_rows, step)]
+    workers = min(cpu_count(), len(blocks))
+    if workers <= 1:
+        for block in blocks:
+            work(block)
+        return
+    with _libraries().limit(limits=1, user_api="blas"), ThreadPoolExecutor(workers) as pool:
+        try:
+            # Each in a copy of the caller's context, which holds numpy's error state.
+            contexts = [copy_context() for _ in blocks]
+            list(pool.map(lambda context, rows: context.run(work, rows), contexts, blocks))
+        except BaseException:
+            pool.shutdown(cancel_futures=True)  # Ctrl-C: do not finish the queue first
+            raise
+
+
+@cache
+def _libraries() -> ThreadpoolController:
+    """The BLAS libraries of this process; finding them takes milliseconds, so it is done once."""
+    return ThreadpoolController()
+
+
+def cpu_count() -> int:
+    """Cores this process may use."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # not on every platform
+        return os.cpu_count() or 1

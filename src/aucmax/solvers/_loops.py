@@ -1,0 +1,173 @@
+"""The loops that are compiled, and nothing else.
+
+Each is a plain function over arrays: random choices come in as indices, results go out through the
+arrays it is handed (``w`` and the buffers are changed in place) and a small tuple of numbers.
+``_twins`` holds the same functions in NumPy. The two give the same result up to the order of sums.
+Rows are C-contiguous, ``w`` is of their dtype, running means are float64.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]
+
+
+def pair_sgd(
+    X: Array,
+    pos: Array,
+    neg: Array,
+    w: Array,
+    mean: Array,
+    t: int,
+    q: int,
+    alpha: float,
+    t0: float,
+    regularize_every: int,
+    average_every: int,
+    average_power: float,
+) -> tuple[int, int, int]:
+    """Steps ``t+1 ... t+len(pos)`` of the paper's Algorithm 3, on pairs of rows ``pos[s], neg[s]``.
+
+    ``mean`` is the average of ``q`` iterates, the q-th weighing as ``q**average_power``; no averages
+    are taken where ``average_every`` is 0. Returns the new ``t`` and ``q``, and the number of pairs
+    whose margin was below 1.
+    """
+    d = w.size
+    narrow = np.zeros(1, w.dtype)  # brings numbers to the dtype of w
+    zero = narrow[0]
+    active = 0
+    for s in range(pos.size):
+        i, j = pos[s], neg[s]
+        t += 1
+        margin = zero
+        for k in range(d):
+            margin += w[k] * (X[i, k] - X[j, k])
+        if margin < 1:
+            active += 1
+            narrow[0] = 1.0 / (alpha * (t + t0))
+            step = narrow[0]
+            for k in range(d):
+                w[k] += step * (X[i, k] - X[j, k])
+        if t % regularize_every == 0:
+            narrow[0] = 1.0 - regularize_every / (t + t0)
+            keep = narrow[0]
+            for k in range(d):
+                w[k] *= keep
+        if average_every and t % average_every == 0:
+            share = (average_power + 1.0) / (q + average_power + 1.0)
+            for k in range(d):
+                mean[k] += share * (w[k] - mean[k])
+            q += 1
+    return t, q, active
+
+
+def oam(
+    X: Array,
+    positive: Array,
+    slots: Array,
+    w: Array,
+    pos_buffer: Array,
+    neg_buffer: Array,
+    n_pos: int,
+    n_neg: int,
+    C: float,
+) -> tuple[int, int]:
+    """Rows in order: into its class's buffer at ``slots[s]`` (-1: not kept), then a passive-aggressive
+    step against each buffered row of the other class.
+
+    ``n_pos`` and ``n_neg`` count the rows seen before; the counts after are returned.
+    """
+    d = w.size
+    narrow = np.zeros(1, w.dtype)  # brings numbers to the dtype of w
+    zero = narrow[0]
+    for s in range(positive.size):
+        own, other = (pos_buffer, neg_buffer) if positive[s] else (neg_buffer, pos_buffer)
+        if positive[s]:
+            n_pos += 1
+            seen = n_neg
+        else:
+            n_neg += 1
+            seen = n_pos
+        if slots[s] >= 0:
+            for k in range(d):
+                own[slots[s], k] = X[s, k]
+        size = other.shape[0]
+        most = 0.5 * C * max(1.0, seen / size)
+        sign = 1.0 if positive[s] else -1.0
+        for b in range(min(seen, size)):
+            dot = zero
+            square = zero
+            for k in range(d):
+                difference = X[s, k] - other[b, k]
+                dot += w[k] * difference
+                square += difference * difference
+            loss = 1.0 - sign * dot
+            if loss > 0 and square > 0:
+                narrow[0] = sign * min(most, loss / square)
+                step = narrow[0]
+                for k in range(d):
+                    w[k] += step * (X[s, k] - other[b, k])
+    return n_pos, n_neg
+
+
+def solam(
+    X: Array,
+    positive: Array,
+    w: Array,
+    mean: Array,
+    scalars: Array,
+    t: int,
+    total: float,
+    zeta: float,
+    radius: float,
+    kappa: float,
+) -> tuple[int, float]:
+    """Rows in order: a descent step in (w, a, b) and an ascent step in alpha, then projections.
+
+    ``scalars`` holds a, b, alpha and the share of positives so far. ``mean`` is the average of w by
+    step sizes, whose sum is ``total``. Returns the new ``t`` and ``total``.
+    """
+    d = w.size
+    narrow = np.zeros(1, w.dtype)  # brings numbers to the dtype of w
+    zero = narrow[0]
+    for s in range(positive.size):
+        a, b, alpha, p = scalars[0], scalars[1], scalars[2], scalars[3]
+        t += 1
+        p += ((1.0 if positive[s] else 0.0) - p) / t
+        score = zero
+        for k in range(d):
+            score += w[k] * X[s, k]
+        eta = zeta / t**0.5
+        if positive[s]:
+            pull = 2.0 * (1.0 - p) * (score - a - 1.0 - alpha)
+            a_next, b_next = a + eta * 2.0 * (1.0 - p) * (score - a), b
+            rise = -2.0 * (1.0 - p) * (score + p * alpha)
+        else:
+            pull = 2.0 * p * (score - b + 1.0 + alpha)
+            a_next, b_next = a, b + eta * 2.0 * p * (score - b)
+            rise = 2.0 * p * (score - (1.0 - p) * alpha)
+        narrow[0] = -eta * pull
+        step = narrow[0]
+        square = zero
+        for k in range(d):
+            w[k] += step * X[s, k]
+            square += w[k] * w[k]
+        if square > radius * radius:
+            narrow[0] = radius / square**0.5
+            shrink = narrow[0]
+            for k in range(d):
+                w[k] *= shrink
+        bound = radius * kappa
+        scalars[0] = min(bound, max(-bound, a_next))
+        scalars[1] = min(bound, max(-bound, b_next))
+        scalars[2] = min(2.0 * bound, max(-2.0 * bound, alpha + eta * rise))
+        scalars[3] = p
+        total += eta
+        share = eta / total
+        for k in range(d):
+            mean[k] += share * (w[k] - mean[k])
+    return t, total

@@ -1,0 +1,105 @@
+"""The loops of ``_loops`` in NumPy: the oracle they are tested against, used where numba is absent."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]
+
+
+def pair_sgd(
+    X: Array,
+    pos: Array,
+    neg: Array,
+    w: Array,
+    mean: Array,
+    t: int,
+    q: int,
+    alpha: float,
+    t0: float,
+    regularize_every: int,
+    average_every: int,
+    average_power: float,
+) -> tuple[int, int, int]:
+    active = 0
+    for i, j in zip(pos, neg, strict=True):
+        t += 1
+        difference = X[i] - X[j]
+        if w @ difference < 1:
+            active += 1
+            w += w.dtype.type(1.0 / (alpha * (t + t0))) * difference
+        if t % regularize_every == 0:
+            w *= w.dtype.type(1.0 - regularize_every / (t + t0))
+        if average_every and t % average_every == 0:
+            mean += (average_power + 1.0) / (q + average_power + 1.0) * (w - mean)
+            q += 1
+    return t, q, active
+
+
+def oam(
+    X: Array,
+    positive: Array,
+    slots: Array,
+    w: Array,
+    pos_buffer: Array,
+    neg_buffer: Array,
+    n_pos: int,
+    n_neg: int,
+    C: float,
+) -> tuple[int, int]:
+    for x, up, slot in zip(X, positive, slots, strict=True):
+        own, other = (pos_buffer, neg_buffer) if up else (neg_buffer, pos_buffer)
+        seen = n_neg if up else n_pos
+        n_pos, n_neg = n_pos + bool(up), n_neg + (not up)
+        if slot >= 0:
+            own[slot] = x
+        most = 0.5 * C * max(1.0, seen / len(other))
+        sign = 1.0 if up else -1.0
+        for opposite in other[:seen]:
+            difference = x - opposite
+            loss, square = 1.0 - sign * (w @ difference), difference @ difference
+            if loss > 0 and square > 0:
+                w += w.dtype.type(sign * min(most, loss / square)) * difference
+    return n_pos, n_neg
+
+
+def solam(
+    X: Array,
+    positive: Array,
+    w: Array,
+    mean: Array,
+    scalars: Array,
+    t: int,
+    total: float,
+    zeta: float,
+    radius: float,
+    kappa: float,
+) -> tuple[int, float]:
+    for x, up in zip(X, positive, strict=True):
+        a, b, alpha, p = scalars.tolist()
+        t += 1
+        p += (float(up) - p) / t
+        score, eta = float(w @ x), zeta / np.sqrt(t)
+        # Gradient of F(w, a, b, alpha; x), of which b's part is zero for a positive, a's otherwise
+        if up:
+            pull = 2.0 * (1.0 - p) * (score - a - 1.0 - alpha)
+            a += eta * 2.0 * (1.0 - p) * (score - a)
+            rise = -2.0 * (1.0 - p) * (score + p * alpha)
+        else:
+            pull = 2.0 * p * (score - b + 1.0 + alpha)
+            b += eta * 2.0 * p * (score - b)
+            rise = 2.0 * p * (score - (1.0 - p) * alpha)
+        w -= w.dtype.type(eta * pull) * x
+        norm = float(np.sqrt(w @ w))
+        if norm > radius:
+            w *= w.dtype.type(radius / norm)
+        bound = radius * kappa
+        scalars[:2] = np.clip([a, b], -bound, bound)
+        scalars[2] = np.clip(alpha + eta * rise, -2.0 * bound, 2.0 * bound)
+        scalars[3] = p
+        total += eta
+        mean += eta / total * (w - mean)
+    return t, total

@@ -1,0 +1,443 @@
+"""Classifiers that learn a row or a pair at a time, from memory or from a stream."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+from sklearn.model_selection import train_test_split
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.multiclass import check_classification_targets
+
+from aucmax._base import RankingClassifier, balanced_threshold, generator
+from aucmax._checks import (
+    all_or_nothing,
+    check_choice,
+    check_labels,
+    check_number,
+    check_rows,
+    is_sparse,
+)
+from aucmax._progress import LiveLine, describe_epoch
+from aucmax.solvers.stochastic import (
+    Learner,
+    PairSGD,
+    Trace,
+    first_step,
+    mean_square,
+    run_epochs,
+)
+
+__all__ = ["SGDAUCClassifier", "StreamingClassifier"]
+
+
+class StreamingClassifier(RankingClassifier):
+    """What stochastic and online classifiers share: epochs, a trace with early stopping, streams.
+
+    A column (one for two classes, one per class for more) has its own learner. On a stream the
+    standardisation follows the rows seen; learners are then told how the units have changed, so that
+    what they have learnt keeps its meaning.
+    """
+
+    epochs: int
+    standardize: bool
+    trace: str | None
+    early_stopping: bool
+    validation_fraction: float
+    n_iter_no_change: int
+    tol: float
+    random_state: Any
+    verbose: int
+
+    def _check_params(self) -> None:
+        check_number("epochs", self.epochs, low=1, closed=True, integer=True)
+        check_number("validation_fraction", self.validation_fraction, high=0.9)
+        check_number("n_iter_no_change", self.n_iter_no_change, low=1, closed=True, integer=True)
+        check_number("tol", self.tol, closed=True, high=1.0)
+        if self.trace is not None:
+            check_choice("trace", self.trace, ("train", "validation"))
+
+    def _make_learner(self, X: Any, total: float) -> Learner:
+        """A learner for rows such as ``X``, of which there are ``total`` by weight."""
+        raise NotImplementedError
+
+    # In memory
+
+    def _fit_columns(
+        self,
+        X: Any,
+        codes: np.ndarray,
+        weight: np.ndarray,
+        held_out: tuple[Any, Any] | None = None,
+        **_: Any,
+    ) -> None:
+        rng = generator(self.random_state)
+        mean_square(X)  # refuses what would overflow
+        X, codes, weight, trace = self._make_trace(X, codes, weight, held_out, rng)
+        positives = self._positives(codes)
+        self.learners_ = [self._make_learner(X, weight.sum()) for _ in positives]
+        traced = "" if trace is None else "training " if trace.X is X else "held-out "
+        with LiveLine(partial(describe_epoch, epochs=self.epochs, traced=traced)) as line:
+            coef, history = run_epochs(
+                self.learners_,
+                X,
+                positives,
+                weight,
+                rng,
+                self.epochs,
+                trace,
+                on_record=line if self.verbose else None,
+            )
+        for learner, positive in zip(self.learners_, positives, strict=True):
+            learner.keep(X, positive, rng)
+        self._set_thresholds(np.asarray(X @ coef), positives, weight)
+        self._set_coef(coef)
+        self.history_, self.n_iter_ = [record.plain() for record in history], len(history)
+        self.rows_seen_, self.rng_ = X.shape[0], rng  # where a stream would go on
+
+    def _make_trace(
+        self,
+        X: Any,
+        codes: np.ndarray,
+        weight: np.ndarray,
+        held_out: tuple[Any, Any] | None,
+        rng: np.random.Generator,
+    ) -> tuple[Any, np.ndarray, np.ndarray, Trace | None]:
+        """Rows to learn from, and those to follow the AUC on: the same, some held back, or given."""
+        kind = self.trace or ("validation" if self.early_stopping or held_out else None)
+        if kind is None:
+            return X, codes, weight, None
+        make = partial(
+            Trace, patience=self.n_iter_no_change if self.early_stopping else None, tol=self.tol
+        )
+        if kind == "train":
+            return X, codes, weight, make(X, self._positives(codes), weight)
+        if held_out is not None:
+            X_val, y_val = held_out
+            check_labels(y_val)
+            X_val = self._scaled(check_rows(self, X_val, reset=False))
+            known = self._codes(y_val, X_val.shape[0], "y_val")
+            ones = np.ones(known.size)
+            return X, codes, weight, make(X_val, self._check_both(known, "y_val"), ones)
+        smallest = np.bincount(codes).min()
+        if smallest < 2:
+            raise ValueError(
+                f"Class {self.classes_[np.bincount(codes).argmin()]!r} has a single row, so none can "
+                'be held back: use trace="train" or pass X_val and y_val.'
+            )
+        try:
+            train, test = train_test_split(
+                np.arange(codes.size),
+                test_size=max(self.validation_fraction, self.classes_.size / codes.size),
+                stratify=codes,
+                random_state=int(rng.integers(2**31)),
+            )
+        except ValueError as error:
+            raise ValueError(
+                f"validation_fraction={self.validation_fraction} cannot be held back: {error}"
+            ) from None
+        positives = self._check_both(codes[test], "the held-back part")
+        return X[train], codes[train], weight[train], make(X[test], positives, weight[test])
+
+    def _check_both(self, codes: np.ndarray, where: str) -> list[np.ndarray]:
+        positives = self._positives(codes)
+        if not all(up.any() and not up.all() for up in positives):
+            raise ValueError(f"AUC needs rows of every class in {where}; some class has none.")
+        return positives
+
+    # On a stream
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Any:
+        """Learn from the next rows of a stream, each once.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or data frame of shape (n, d)
+        y : array of shape (n,)
+            A chunk may hold one class only.
+        classes : array of all labels, optional
+            Needed in the first call unless ``y`` holds at least two; later calls may leave it out.
+        """
+        self._check_params()
+        if hasattr(self, "learners_"):
+            return self._stream(X, y, classes, first=False)
+        with all_or_nothing(self):
+            return self._stream(X, y, classes, first=True)
+
+    def _stream(self, X: Any, y: Any, classes: Any, first: bool) -> Any:
+        check_labels(y)
+        X, y = check_rows(self, X, y, reset=first)
+        check_classification_targets(y)
+        if first:
+            self.classes_ = self._first_classes(y, classes)
+            self.rows_seen_, self.scaler_, self.rng_ = 0, None, generator(self.random_state)
+        elif classes is not None and not np.array_equal(np.unique(classes), self.classes_):
+            raise ValueError(
+                f"classes={np.unique(classes).tolist()} differ from those of earlier calls, "
+                f"{self.classes_.tolist()}."
+            )
+        positives = self._positives(self._codes(y, X.shape[0], "y"))
+        try:
+            mean_square(X)
+        except FloatingPointError as error:
+            raise ValueError(f"{error}: check for extreme values in X.") from None
+        X = self._follow_units(X)
+        self.rows_seen_ += X.shape[0]
+        if first:
+            self.learners_ = [self._make_learner(X, self.rows_seen_) for _ in positives]
+        for learner, positive in zip(self.learners_, positives, strict=True):
+            self._refresh(learner)
+            learner.stream(X, positive, self.rng_)
+        self._cut_on_samples()
+        return self
+
+    def _first_classes(self, y: np.ndarray, classes: Any) -> np.ndarray:
+        known = np.unique(y if classes is None else classes)
+        if known.size < 2:
+            raise ValueError(
+                f"The first call of partial_fit has one class only, {known.tolist()[0]!r}: pass all "
+                "that will come, as classes=[...]."
+            )
+        return known
+
+    def _codes(self, y: Any, n_rows: int, name: str) -> np.ndarray:
+        y = np.asarray(y).ravel()
+        if y.size != n_rows:
+            raise ValueError(f"{name} has {y.size} entries for {n_rows} rows.")
+        unknown = np.setdiff1d(y, self.classes_)
+        if unknown.size:
+            raise ValueError(
+                f"{name} has a new class, {unknown.tolist()[0]!r}; known are {self.classes_.tolist()}. "
+                "Pass all classes in the first call of partial_fit."
+            )
+        return np.searchsorted(self.classes_, y)
+
+    def _follow_units(self, X: Any) -> Any:
+        """Standardise by all rows seen so far, these included, and tell the learners."""
+        if not self.standardize:
+            return X
+        if self.scaler_ is None:
+            self.scaler_ = StandardScaler(with_mean=not is_sparse(X)).set_output(transform="default")
+            self.scaler_.partial_fit(X)
+            return self.scaler_.transform(X)
+        if is_sparse(X) and self.scaler_.with_mean:
+            X = X.toarray()  # the first rows were dense, and so are the learners' units
+        scale, mean = self.scaler_.scale_, self.scaler_.mean_
+        self.scaler_.partial_fit(X)
+        ratio = scale / self.scaler_.scale_
+        shift = np.zeros(ratio.size)
+        if self.scaler_.with_mean:
+            shift = (mean - self.scaler_.mean_) / self.scaler_.scale_
+        for learner in self.learners_:
+            learner.rescale(ratio, shift)
+        return self.scaler_.transform(X)
+
+    def _refresh(self, learner: Learner) -> None:
+        """Tell a learner, before it goes on, what has changed with the rows seen."""
+
+    def _cut_on_samples(self) -> None:
+        """Coefficients from the learners, and a threshold from the rows they have kept."""
+        coef = np.column_stack([learner.coef for learner in self.learners_])
+        if not np.isfinite(coef).all():
+            raise ValueError("Steps overflow: check for extreme values in X, or standardize.")
+        self.intercept_ = np.zeros(len(self.learners_))
+        for c, learner in enumerate(self.learners_):
+            pos, neg = learner.samples()
+            if len(pos) and len(neg):
+                up = np.arange(len(pos) + len(neg)) < len(pos)
+                scores = np.vstack([pos, neg]).astype(np.float64) @ coef[:, c]
+                self.intercept_[c] = -balanced_threshold(scores, up, np.ones(up.size))
+        self._set_coef(coef)
+
+    # Linear in X
+
+    def _set_coef(self, coef: np.ndarray) -> None:
+        """``coef_`` in the units of X, from coefficients (d, k) over standardised rows."""
+        if self.scaler_ is not None:
+            coef = coef / self.scaler_.scale_[:, None]
+            if self.scaler_.with_mean:
+                self.intercept_ = self.intercept_ - self.scaler_.mean_ @ coef
+        self.coef_ = coef.T
+
+    def _scores(self, X: Any) -> np.ndarray:
+        return X @ self.coef_.T
+
+
+class SGDAUCClassifier(StreamingClassifier):
+    """Linear classifier that ranks, learnt a random pair at a time: the paper's Algorithm 3.
+
+    Each step draws one positive and one negative row. While the score of the first is not above that
+    of the second by 1, the coefficients move along their difference by ``1 / (alpha (t + t0))``; they
+    are shrunk every ``regularize_every`` steps and averaged every ``average_every``. This minimises ::
+
+        alpha/2 ||w||^2 + mean over pairs of max(0, 1 - w.(x_i - x_j))
+
+    On kernel features (``KernelAUCClassifier(solver="sgd")``, or after :class:`NystroemFeatures` in a
+    pipeline) this is NSAUC of Khalid, Ray and Chitsaz (2018), and NSVMSGD2 with ``average=False``.
+
+    Parameters
+    ----------
+    C : float, default=10.0
+        Weight of the loss against the penalty, per average row: ``alpha = 1 / (C n)``. On a stream n
+        is the number of rows seen so far.
+    alpha : float, optional
+        The paper's lambda; takes the place of ``C``.
+    epochs : int, default=20
+        An epoch is as many steps as there are rows.
+    average : bool, default=True
+        Whether the result is the average of the iterates, or the last one.
+    t0 : float or "auto", default="auto"
+        Steps that the schedule begins after, so that the first are not too long. "auto" makes the
+        first step 1 over the mean squared norm of the rows, about 1 for kernel features.
+    regularize_every, average_every : int, default=16
+        Steps between two shrinkings (rskip in the paper) and two averagings (askip).
+    average_power : float, default=0.0
+        Weighs the q-th iterate as ``q**average_power`` in the average. 0 is the paper's plain mean;
+        2 or 3 forgets the first epochs.
+    buffer_size : int, default=1000
+        Rows of each class that ``partial_fit`` keeps, a uniform sample of all seen, to pair new rows
+        with. ``fit`` draws from all rows instead.
+    standardize : bool, default=True
+        Scale features to unit variance and, unless ``X`` is sparse, to zero mean; on a stream, by the
+        rows seen so far.
+    trace : {"train", "validation"} or None, default=None
+        Rows whose AUC is put into ``history_`` after each epoch.
+    early_stopping : bool, default=False
+        Stop when the traced AUC has not risen by more than ``tol`` for ``n_iter_no_change`` epochs,
+        and keep the best coefficients. Traces "validation" unless told otherwise.
+    validation_fraction : float, default=0.1
+        Share of the rows held back for it, unless ``fit`` is given ``X_val`` and ``y_val``.
+    n_iter_no_change : int, default=3
+    tol : float, default=1e-4
+    random_state : int, RandomState or None, default=None
+    verbose : int, default=0
+        1 shows a live line: epoch, traced AUC, time left.
+
+    Attributes
+    ----------
+    coef_ : array of shape (n_columns, n_features)
+        In the units of ``X``: ``decision_function`` is ``X @ coef_.T + intercept_``.
+    intercept_ : array of shape (n_columns,)
+        Less the learnt threshold. On a stream it is found on the rows kept.
+    classes_ : array of shape (n_classes,)
+    history_ : list of dict
+        One per epoch of ``fit``: epoch, auc (None if not traced), seconds.
+    n_iter_ : int
+        Epochs done by ``fit``.
+    rows_seen_ : int
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from aucmax import SGDAUCClassifier
+    >>> from aucmax.metrics import roc_auc
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = SGDAUCClassifier(random_state=0).fit(X, y)
+    >>> roc_auc(y, model.decision_function(X)) > 0.99
+    True
+
+    A stream, in chunks:
+
+    >>> model = SGDAUCClassifier(random_state=0)
+    >>> for start in range(0, len(y), 100):
+    ...     rows = slice(start, start + 100)
+    ...     model = model.partial_fit(X[rows], y[rows], classes=[0, 1])
+    >>> roc_auc(y, model.decision_function(X)) > 0.98
+    True
+    """
+
+    def __init__(
+        self,
+        C: float = 10.0,
+        *,
+        alpha: float | None = None,
+        epochs: int = 20,
+        average: bool = True,
+        t0: float | str = "auto",
+        regularize_every: int = 16,
+        average_every: int = 16,
+        average_power: float = 0.0,
+        buffer_size: int = 1000,
+        standardize: bool = True,
+        trace: str | None = None,
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        n_iter_no_change: int = 3,
+        tol: float = 1e-4,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.C = C
+        self.alpha = alpha
+        self.epochs = epochs
+        self.average = average
+        self.t0 = t0
+        self.regularize_every = regularize_every
+        self.average_every = average_every
+        self.average_power = average_power
+        self.buffer_size = buffer_size
+        self.standardize = standardize
+        self.trace = trace
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
+        self.tol = tol
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(
+        self, X: Any, y: Any, sample_weight: Any = None, *, X_val: Any = None, y_val: Any = None
+    ) -> Any:
+        """Fit to rows ``X`` (n, d) and their classes ``y``.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or data frame of shape (n, d)
+        y : array of shape (n,)
+            Any two labels, or more: then each class is ranked against the rest.
+        sample_weight : array of shape (n,), optional
+            A row is drawn as often, within its class, as its weight is large. A row of weight 0 is
+            absent.
+        X_val, y_val : arrays, optional
+            Rows to follow the AUC on, instead of some of ``X``.
+        """
+        return self._fit(X, y, sample_weight, held_out=held_out_pair(X_val, y_val))
+
+    def _check_params(self) -> None:
+        super()._check_params()
+        check_number("C", self.C)
+        if self.alpha is not None:
+            check_number("alpha", self.alpha)
+        if self.t0 != "auto":
+            check_number("t0", self.t0, closed=True)
+        check_number("regularize_every", self.regularize_every, low=1, closed=True, integer=True)
+        check_number("average_every", self.average_every, low=1, closed=True, integer=True)
+        check_number("average_power", self.average_power, closed=True)
+        check_number("buffer_size", self.buffer_size, low=1, closed=True, integer=True)
+
+    def _make_learner(self, X: Any, total: float) -> PairSGD:
+        return PairSGD(
+            X.shape[1],
+            X.dtype,
+            alpha=self._penalty(total),
+            eta0=first_step(X),
+            t0=None if self.t0 == "auto" else float(self.t0),
+            regularize_every=int(self.regularize_every),
+            average_every=int(self.average_every) if self.average else 0,
+            average_power=self.average_power,
+            buffer_size=int(self.buffer_size),
+        )
+
+    def _penalty(self, total: float) -> float:
+        return 1.0 / (self.C * total) if self.alpha is None else float(self.alpha)
+
+    def _refresh(self, learner: Any) -> None:
+        learner.alpha = self._penalty(self.rows_seen_)
+
+
+def held_out_pair(X_val: Any, y_val: Any) -> tuple[Any, Any] | None:
+    """Rows for a trace, if a user has given any."""
+    if (X_val is None) != (y_val is None):
+        raise ValueError("Pass X_val and y_val together, or neither.")
+    return None if X_val is None else (X_val, y_val)

@@ -1,0 +1,253 @@
+"""Each compiled loop against its NumPy twin, and each twin against the formulas it stands for."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from aucmax.solvers import _compiled, _loops, _twins
+from aucmax.solvers.stochastic import OAM, SOLAM, PairSGD, Reservoir, reservoir_slots
+
+TOLERANCE = {np.float64: 1e-9, np.float32: 2e-3}
+dtypes = pytest.mark.parametrize("dtype", [np.float64, np.float32])
+
+
+def rows(n=200, d=23, dtype=np.float64, seed=0):
+    rng = np.random.default_rng(seed)
+    positive = rng.random(n) < 0.3
+    X = rng.normal(size=(n, d)) + 0.4 * positive[:, None]
+    return np.ascontiguousarray(X, dtype=dtype), positive, rng
+
+
+def both(name, make_arguments):
+    """Run twin and compiled loop on the same arguments; returns arguments and results of each."""
+    found = []
+    for run in (getattr(_twins, name), lambda *arguments: _compiled.run(name, *arguments)):
+        arguments = make_arguments()
+        found.append((arguments, run(*arguments)))
+    return found
+
+
+def assert_same(found, dtype):
+    (slow, slow_result), (fast, fast_result) = found
+    assert fast_result == pytest.approx(slow_result)
+    for a, b in zip(slow, fast, strict=True):
+        np.testing.assert_allclose(a, b, atol=TOLERANCE[dtype], rtol=TOLERANCE[dtype])
+
+
+@dtypes
+@pytest.mark.parametrize("average_every", [0, 3])
+@pytest.mark.parametrize("power", [0.0, 2.0])
+def test_pair_sgd(dtype, average_every, power):
+    X, positive, rng = rows(dtype=dtype)
+    pos = rng.choice(np.flatnonzero(positive), 500)
+    neg = rng.choice(np.flatnonzero(~positive), 500)
+
+    def arguments():
+        w, mean = np.zeros(23, dtype), np.zeros(23)
+        return X, pos, neg, w, mean, 0, 0, 1e-3, 1e4, 4, average_every, power
+
+    found = both("pair_sgd", arguments)
+    assert_same(found, dtype)
+    (_, _, _, w, mean, *_), (t, q, active) = found[1]
+    assert t == 500
+    assert q == (500 // 3 if average_every else 0)
+    assert 0 < active < 500
+    assert np.any(w)
+    assert np.any(mean) == bool(average_every)
+
+
+@dtypes
+def test_oam(dtype):
+    X, positive, rng = rows(dtype=dtype)
+    slots = np.empty(200, dtype=np.intp)
+    for members in (positive, ~positive):
+        slots[members] = reservoir_slots(0, members.sum(), 10, rng)
+
+    def arguments():
+        buffers = np.zeros((2, 10, 23), dtype)
+        return X, positive, slots, np.zeros(23, dtype), buffers[0], buffers[1], 0, 0, 0.05
+
+    found = both("oam", arguments)
+    assert_same(found, dtype)
+    assert found[1][1] == (positive.sum(), (~positive).sum())
+
+
+@dtypes
+@pytest.mark.parametrize("radius", [0.05, 100.0])
+def test_solam(dtype, radius):
+    X, positive, _ = rows(dtype=dtype)
+
+    def arguments():
+        return (X, positive, np.zeros(23, dtype), np.zeros(23), np.zeros(4), 0, 0.0, 0.05, radius, 9.0)
+
+    found = both("solam", arguments)
+    assert_same(found, dtype)
+    (_, _, w, mean, scalars, *_), (t, total) = found[1]
+    assert t == 200
+    assert total == pytest.approx(0.05 * (1 / np.sqrt(np.arange(1, 201))).sum())
+    assert np.linalg.norm(w) <= radius * (1 + 1e-5)
+    assert np.linalg.norm(mean) <= radius * (1 + 1e-5)
+    assert scalars[3] == pytest.approx(positive.mean())
+
+
+def test_the_loops_as_plain_python_are_the_same_functions():
+    """What numba compiles is also valid Python: nothing depends on how it is run."""
+    X, positive, rng = rows(40, 5)
+    pos, neg = rng.choice(np.flatnonzero(positive), 60), rng.choice(np.flatnonzero(~positive), 60)
+    ends = []
+    for run in (_loops.pair_sgd, _twins.pair_sgd):
+        w, mean = np.zeros(5), np.zeros(5)
+        run(X, pos, neg, w, mean, 0, 0, 0.01, 100.0, 7, 5, 0.0)
+        ends.append((w, mean))
+    np.testing.assert_allclose(ends[0], ends[1])
+
+
+# What the formulas say
+
+
+def test_algorithm_3_by_hand():
+    X = np.array([[1.0, 0.0], [0.0, 2.0]])
+    w, mean = np.zeros(2), np.zeros(2)
+    one = np.zeros(1, dtype=np.intp)
+    # t = 1: margin 0 < 1, step 1 / (0.5 * (1 + 3)) = 0.5 along (1, -2)
+    _twins.pair_sgd(X, one, one + 1, w, mean, 0, 0, 0.5, 3.0, 2, 1, 0.0)
+    np.testing.assert_allclose(w, [0.5, -1.0])
+    np.testing.assert_allclose(mean, [0.5, -1.0])
+    # t = 2: margin 2.5, no step; shrunk by 2 / (2 + 3); averaged with the first
+    _, q, active = _twins.pair_sgd(X, one, one + 1, w, mean, 1, 1, 0.5, 3.0, 2, 1, 0.0)
+    np.testing.assert_allclose(w, [0.3, -0.6])
+    np.testing.assert_allclose(mean, [0.4, -0.8])
+    assert (q, active) == (2, 0)
+
+
+def test_solam_follows_the_gradient_of_its_saddle_function():
+    def saddle(w, a, b, alpha, x, up, p):
+        s = w @ x
+        own = (1 - p) * (s - a) ** 2 if up else p * (s - b) ** 2
+        return own + 2 * (1 + alpha) * (-(1 - p) * s if up else p * s) - p * (1 - p) * alpha**2
+
+    rng = np.random.default_rng(0)
+    for up in (True, False):
+        x, w = rng.normal(size=(2, 3))
+        state = np.array([0.3, -0.2, 0.4, 0.35])
+        t, zeta = 10, 0.1
+        p = state[3] + (up - state[3]) / (t + 1)
+        at = np.concatenate([w, state[:3]])
+
+        def value(v, x=x, up=up, p=p):
+            return saddle(v[:3], v[3], v[4], v[5], x, up, p)
+
+        gradient = np.array([(value(at + h) - value(at - h)) / 2e-6 for h in 1e-6 * np.eye(6)])
+        eta = zeta / np.sqrt(t + 1)
+        expected = at - eta * gradient * np.array([1, 1, 1, 1, 1, -1])  # alpha climbs
+        _twins.solam(x[None], np.array([up]), w, np.zeros(3), state, t, 1.0, zeta, 1e6, 1e6)
+        np.testing.assert_allclose(np.concatenate([w, state[:3]]), expected, atol=1e-7)
+
+
+def test_oam_takes_the_passive_aggressive_step():
+    """Just far enough for the pair to have margin 1, or as far as C allows."""
+    for C, wanted in ((1e6, 1.0), (0.02, None)):
+        w = np.zeros(2)
+        buffers = np.zeros((2, 4, 2))
+        X, positive = np.array([[0.0, 1.0], [2.0, 0.0]]), np.array([False, True])
+        _twins.oam(X, positive, np.array([0, 0]), w, buffers[0], buffers[1], 0, 0, C)
+        margin = w @ (X[1] - X[0])
+        assert margin == pytest.approx(wanted if wanted else 0.5 * C * 5.0)
+
+
+# Reservoirs
+
+
+def test_a_reservoir_is_a_uniform_sample():
+    rng = np.random.default_rng(0)
+    X = np.arange(60.0)[:, None]
+    counts = np.zeros(60)
+    for _ in range(3000):
+        sample = Reservoir(10, 1, np.float64)
+        for part in np.array_split(np.arange(60), 4):  # comes in chunks
+            sample.add(X, part, rng)
+        assert len(np.unique(sample.rows)) == 10
+        counts[sample.rows[:, 0].astype(int)] += 1
+    np.testing.assert_allclose(counts / 3000, 1 / 6, atol=0.035)
+
+
+def test_a_reservoir_holds_all_until_it_is_full():
+    sample = Reservoir(100, 1, np.float32)
+    sample.add(np.arange(30.0)[:, None], np.arange(30), np.random.default_rng(0))
+    np.testing.assert_array_equal(sample.rows[:, 0], np.arange(30))
+
+
+# How they are run
+
+
+@pytest.mark.parametrize("make", [
+    lambda: PairSGD(6, np.float64, alpha=1e-3, buffer_size=5),
+    lambda: OAM(6, np.float64, C=0.1, buffer_size=5),
+    lambda: SOLAM(6, np.float64, zeta=0.1, radius=10.0, buffer_size=5),
+])  # fmt: skip
+def test_without_numba_the_twins_give_the_same(make, monkeypatch):
+    X, positive, _ = rows(120, 6)
+    ends = []
+    for absent in (False, True):
+        _compiled._loop.cache_clear()
+        if absent:
+            monkeypatch.setitem(sys.modules, "numba", None)
+        learner, rng = make(), np.random.default_rng(3)
+        learner.epoch(X, positive, np.ones(120), rng)
+        learner.stream(X[:50], positive[:50], rng)
+        ends.append(learner.coef)
+        assert (_compiled._loop("oam")[1] is None) == absent
+    _compiled._loop.cache_clear()
+    np.testing.assert_allclose(ends[0], ends[1], rtol=1e-8, atol=1e-10)
+
+
+SCRIPT = """
+import sys
+import numpy as np
+from aucmax.solvers import _compiled
+_compiled._SILENT = {silent}
+print(_compiled.run("pair_sgd", np.eye(2), np.array([0]), np.array([1]), np.zeros(2), np.zeros(2),
+                    0, 0, 1.0, 1.0, 16, 16, 0.0))
+"""
+
+
+def test_compiling_is_announced_only_when_it_takes_long(tmp_path):
+    import os
+
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    shown = []
+    for silent in (0.0, 30.0):  # the second run finds the first one's work on disk
+        done = subprocess.run(
+            [sys.executable, "-c", SCRIPT.format(silent=silent)],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert done.stdout.strip() == "(1, 0, 1)"
+        shown.append(done.stderr)
+    assert "compiling" in shown[0]
+    assert shown[1] == ""
+    assert list(tmp_path.rglob("*.nbc"))
+
+
+def test_where_no_cache_can_be_written_it_still_compiles(monkeypatch):
+    import numba
+
+    real = numba.njit
+
+    def njit(*arguments, **options):
+        if options.get("cache"):
+            raise RuntimeError("cannot cache function: no locator available")
+        return real(*arguments, **options)
+
+    monkeypatch.setattr(numba, "njit", njit)
+    _compiled._loop.cache_clear()
+    w = np.zeros(2)
+    _compiled.run(
+        "pair_sgd", np.eye(2), *np.eye(2, dtype=int), w, np.zeros(2), 0, 0, 1.0, 1.0, 9, 9, 0.0
+    )
+    _compiled._loop.cache_clear()
+    assert w.any()

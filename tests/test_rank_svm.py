@@ -1,0 +1,168 @@
+"""The exact kernel machine against the landmark machine with all rows, and an independent optimiser."""
+
+import re
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.datasets import load_iris, make_moons
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from aucmax import KernelAUCClassifier, KernelRankSVM
+from aucmax import baselines as baselines_module
+from aucmax.metrics import roc_auc
+from aucmax.pairs import PairLoss
+from aucmax.solvers.kernel_newton import minimize_kernel
+from tests import oracle
+
+
+@parametrize_with_checks([KernelRankSVM(), KernelRankSVM(kernel="polynomial", gamma=0.1)])
+def test_scikit_learn_contract(estimator, check):
+    check(estimator)
+
+
+def moons(n=200, seed=0):
+    X, y = make_moons(n, noise=0.25, random_state=seed)
+    keep = np.flatnonzero((y == 0) | (np.arange(n) % 3 == 0))
+    return StandardScaler().fit_transform(X[keep]), y[keep]
+
+
+@pytest.mark.parametrize("C", [0.1, 3.0, 300.0])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_an_independent_optimiser_finds_no_lower_value(C, weighted):
+    X, y = moons(120)
+    weight = np.random.default_rng(0).uniform(0.1, 3.0, len(y)) if weighted else None
+    K = rbf_kernel(X, gamma=1.5)
+    values, vectors = np.linalg.eigh(K)
+    keep = values > 1e-10
+    root = vectors[:, keep] * np.sqrt(values[keep])
+    best, w = oracle.best_objective(root, y == 1, C, weight)
+    solution = minimize_kernel(lambda v: K @ v, PairLoss(y == 1, weight), C, tol=1e-9)
+    assert solution.converged
+    assert solution.objective <= best * (1 + 1e-6)
+    np.testing.assert_allclose(solution.scores, root @ w, atol=2e-3 * np.abs(root @ w).max())
+
+
+def test_at_the_minimum_coefficients_are_the_gradient():
+    X, y = moons()
+    K, loss = rbf_kernel(X, gamma=1.5), PairLoss(y == 1)
+    solution = minimize_kernel(lambda v: K @ v, loss, 5.0, tol=1e-12)
+    expected = -5.0 * loss.at(solution.scores).gradient
+    np.testing.assert_allclose(solution.coef, expected, atol=1e-3 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "laplacian", "polynomial", "linear"])
+def test_it_is_the_landmark_machine_with_every_row_a_landmark(kernel):
+    X, y = moons()
+    parameters = {"C": 5.0, "kernel": kernel, "gamma": 0.7, "standardize": False, "tol": 1e-6}
+    exact = KernelRankSVM(**parameters).fit(X, y)
+    mapped = KernelAUCClassifier(landmarks=X, **parameters).fit(X, y)
+    assert exact.objective_ == pytest.approx(mapped.objective_, rel=1e-3)
+    a, b = exact.decision_function(X), mapped.decision_function(X)
+    np.testing.assert_allclose(a - a.mean(), b - b.mean(), atol=0.02 * b.std())
+
+
+def test_the_reported_objective_is_that_of_the_coefficients():
+    X, y = moons()
+    model = KernelRankSVM(2.0, gamma=1.0, standardize=False).fit(X, y)
+    K = rbf_kernel(model.support_rows_, gamma=1.0)
+    beta = model.dual_coef_[0]
+    scores = model.decision_function(X) - model.intercept_[0]
+    value = 0.5 * beta @ K @ beta + 2.0 * PairLoss(y == 1).at(scores).value
+    assert model.objective_ == pytest.approx(value, rel=1e-6)
+
+
+def test_recomputed_blocks_give_what_the_held_matrix_gives(monkeypatch):
+    X, y = moons(600)
+    held = KernelRankSVM(random_state=0).fit(X, y)
+    with pytest.warns(UserWarning, match=r"takes .*B, more than .*computed anew .* s each"):
+        anew = KernelRankSVM(max_memory="10kB").fit(X, y)
+    assert anew.objective_ == pytest.approx(held.objective_, rel=1e-6)
+    np.testing.assert_allclose(
+        anew.decision_function(X), held.decision_function(X), atol=1e-3 * np.abs(held.dual_coef_).max()
+    )
+
+
+def test_what_it_costs_is_said_before_it_starts_and_it_can_be_interrupted(monkeypatch, capsys):
+    X, y = moons(600)
+    model = KernelRankSVM(max_memory=1000)
+
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(baselines_module, "minimize_kernel", interrupt)
+    with (
+        pytest.warns(UserWarning, match="subsample"),
+        pytest.raises(KeyboardInterrupt, match="left unfitted"),
+    ):
+        model.fit(X, y)
+    assert not hasattr(model, "classes_")
+
+
+def test_progress_is_shown_unasked_when_products_are_slow(capsys):
+    X, y = moons()
+    with pytest.warns(UserWarning, match="computed anew"):
+        KernelRankSVM(max_memory=1000).fit(X, y)
+    assert re.search(r"product \d+: objective", capsys.readouterr().err)
+    KernelRankSVM().fit(X, y)
+    assert capsys.readouterr().err == ""
+
+
+def test_a_subsample_keeps_the_share_of_each_class():
+    X, y = moons(900)
+    model = KernelRankSVM(subsample=0.2, random_state=0).fit(X, y)
+    assert len(model.support_rows_) <= round(0.2 * len(y)) + 1
+    assert roc_auc(y, model.decision_function(X)) > 0.95
+    again = clone(model).fit(X, y)
+    np.testing.assert_array_equal(model.dual_coef_, again.dual_coef_)
+    rare = np.arange(len(y)) == 7
+    KernelRankSVM(subsample=0.01, random_state=0).fit(X, rare)  # one of the rare class stays
+
+
+def test_more_classes():
+    X, y = load_iris(return_X_y=True)
+    model = KernelRankSVM().fit(X, y)
+    assert model.decision_function(X).shape == (150, 3)
+    assert model.score(X, y) > 0.95
+    assert len(model.objective_) == 3
+
+
+def test_sparse_rows():
+    X, y = moons()
+    X = np.where(np.abs(X) > 0.5, X, 0.0)
+    dense = KernelRankSVM(standardize=False, gamma=1.0).fit(X, y)
+    loose = KernelRankSVM(standardize=False, gamma=1.0).fit(sparse.csr_matrix(X), y)
+    np.testing.assert_allclose(
+        dense.decision_function(X), loose.decision_function(sparse.csr_matrix(X)), atol=1e-6
+    )
+
+
+def test_a_fit_that_stops_early_says_so():
+    X, y = moons()
+    with pytest.warns(ConvergenceWarning, match="after 1 Newton steps about .* raise max_iter=1"):
+        model = KernelRankSVM(100.0, max_iter=1).fit(X, y)
+    assert not model.converged_
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"C": -1}, "C must be"),
+        ({"kernel": "cosine"}, "kernel must be one of"),
+        ({"gamma": 0}, "gamma must be"),
+        ({"subsample": 0}, "subsample must be a number above 0 and at most 1"),
+        ({"subsample": 1.1}, "subsample must be"),
+        ({"tol": 0}, "tol must be"),
+        ({"max_iter": 0}, "max_iter must be"),
+        ({"max_memory": "lots"}, "max_memory must be"),
+        ({"degree": 0}, "degree must be"),
+    ],
+)
+def test_parameters_out_of_range(parameters, message):
+    X, y = moons()
+    with pytest.raises(ValueError, match=message):
+        KernelRankSVM(**parameters).fit(X, y)
