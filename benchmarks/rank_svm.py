@@ -1,8 +1,8 @@
 """The exact kernel machine against landmarks on every row, and against the paper's RBF-RankSVM column.
 
-C and gamma come from rows held back from training, over part of the paper's grids. The landmark
-machine then runs at the same C and gamma with every training row a landmark: both minimise the same
-objective. ``tol`` is 1e-5 for the comparison.
+C and gamma come from rows held back from training. On the first split the landmark machine then runs
+at the same C and gamma with every training row a landmark: both minimise the same objective (its
+eigendecomposition of magic04's 15,216 rows takes minutes). ``tol`` is 1e-5.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ WIDTHS = (0.5, 1.0, 2.0, 4.0)  # times the distance rule
 
 def run(options: Any) -> Iterator[dict[str, Any]]:
     for name in options.data or PAPER:
-        for seed in range(options.seeds or (1 if name == "usps" else 3)):
+        for seed in range(options.seeds or (1 if name == "usps" else 5)):
             yield one(name, seed)
 
 
@@ -37,7 +37,7 @@ def one(name: str, seed: int) -> dict[str, Any]:
     fit, held, y_fit, y_held = train_test_split(
         X, split.y_train, test_size=0.2, random_state=seed, stratify=split.y_train
     )
-    fit, y_fit = fit[:6000], y_fit[:6000]
+    fit, y_fit = fit[:5000], y_fit[:5000]
     rule = 1.0 / X.shape[1]
 
     def score(C: float, width: float) -> float:
@@ -48,9 +48,17 @@ def one(name: str, seed: int) -> dict[str, Any]:
     parameters = {"C": C, "gamma": rule * width, "standardize": False, "tol": 1e-5}
     exact_seconds, exact = timed(lambda: KernelRankSVM(**parameters).fit(X, split.y_train))
     fifth = KernelRankSVM(**parameters, subsample=0.2, random_state=seed).fit(X, split.y_train)
-    mapped_seconds, mapped = timed(
-        lambda: KernelAUCClassifier(landmarks=X, **parameters).fit(X, split.y_train)
-    )
+    beside: dict[str, Any] = {}
+    if seed == 0:
+        seconds, mapped = timed(
+            lambda: KernelAUCClassifier(landmarks=X, **parameters).fit(X, split.y_train)
+        )
+        beside = {
+            "objective_all_landmarks": mapped.objective_,
+            "relative_difference": exact.objective_ / mapped.objective_ - 1.0,
+            "test_auc_all_landmarks": roc_auc(split.y_test, mapped.decision_function(X_test)),
+            "seconds_all_landmarks": seconds,
+        }
     return {
         "data": name,
         "seed": seed,
@@ -58,14 +66,11 @@ def one(name: str, seed: int) -> dict[str, Any]:
         "C": C,
         "gamma_over_rule": width,
         "objective": exact.objective_,
-        "objective_all_landmarks": mapped.objective_,
-        "relative_difference": exact.objective_ / mapped.objective_ - 1.0,
         "test_auc": roc_auc(split.y_test, exact.decision_function(X_test)),
-        "test_auc_all_landmarks": roc_auc(split.y_test, mapped.decision_function(X_test)),
         "test_auc_fifth": roc_auc(split.y_test, fifth.decision_function(X_test)),
         "paper": PAPER[name],
         "seconds": exact_seconds,
-        "seconds_all_landmarks": mapped_seconds,
         "products": exact.history_[-1]["products"],
         "peak_gib": peak_gib(),
+        **beside,
     }

@@ -136,3 +136,26 @@ def test_ordered_share_counts_ties_one_half():
     assert (
         ordered_share(np.array([1.0]), np.array([1.0, 0.0]), np.ones(1), np.array([3.0, 1.0])) == 0.625
     )
+
+
+def test_hessian_gram_by_levels_is_that_of_a_smaller_active_set():
+    rng = np.random.default_rng(0)
+    positive = rng.random(80) < 0.4
+    weight = rng.uniform(0.5, 2.0, 80)
+    scores, F = rng.normal(size=80), rng.normal(size=(80, 6))
+    loss = PairLoss(positive, weight)
+    point = loss.at(scores)
+    negatives = np.flatnonzero(~positive)[np.argsort(-scores[~positive])]
+    stride = -(-negatives.size // 5)
+    expected = np.zeros((6, 6))
+    for i in np.flatnonzero(positive):
+        active = int((scores[negatives] > scores[i] - 1).sum())
+        for j in negatives[: active // stride * stride]:
+            difference = F[i] - F[j]
+            expected += 2 * loss.scale * weight[i] * weight[j] * np.outer(difference, difference)
+    rounded = point.hessian_gram(F, levels=5)
+    np.testing.assert_allclose(rounded, expected, rtol=1e-9, atol=1e-9)
+    left_out = point.hessian_gram(F) - rounded
+    assert np.linalg.eigvalsh(left_out).min() > -1e-9  # pairs were left out, none was added
+    fine = point.hessian_gram(F, levels=negatives.size - 1)
+    assert np.abs(fine - point.hessian_gram(F)).max() < 0.2 * np.abs(expected).max()

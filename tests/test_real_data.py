@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from aucmax import KernelAUCClassifier
+from aucmax import KernelAUCClassifier, KernelRankSVM
 from aucmax.metrics import roc_auc
 from benchmarks import datasets
 from benchmarks.accuracy import one
@@ -55,6 +55,28 @@ def test_ijcnn1():
 
 def test_skin_is_projected_to_its_small_rank():
     assert fitted_auc(load("skin"), 100.0) >= 0.9995
+
+
+def test_connect_4():
+    assert fitted_auc(load("connect-4"), 10.0) >= 0.930
+
+
+def test_the_stochastic_solver_comes_close_to_the_exact_one():
+    split = load("ijcnn1")
+    model = KernelAUCClassifier(2e4, solver="sgd", n_landmarks=1600, random_state=0)
+    model.fit(split.X_train, split.y_train)
+    auc = roc_auc(split.y_test, model.decision_function(split.X_test))
+    assert auc >= fitted_auc(split, 10.0) - 0.0015
+
+
+def test_the_exact_kernel_machine_on_spambase():
+    split = load("spambase")
+    exact = KernelRankSVM(10.0, tol=1e-5).fit(split.X_train, split.y_train)
+    mapped = KernelAUCClassifier(10.0, n_landmarks=3680, tol=1e-5).fit(split.X_train, split.y_train)
+    # The map drops eigenvalues below 1e-6 of the largest, so it ends a little higher.
+    assert exact.objective_ <= mapped.objective_ * (1 + 1e-3)
+    assert exact.objective_ == pytest.approx(mapped.objective_, rel=0.01)
+    assert roc_auc(split.y_test, exact.decision_function(split.X_test)) >= 0.977
 
 
 @pytest.mark.parametrize(("name", "bar"), [("spambase", 0.980), ("magic04", 0.920)])

@@ -56,7 +56,7 @@ class NystroemFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         How many landmarks. "auto" is 1000, or the number of rows if that is less. A number above the
         number of rows gives a warning and uses every row.
     landmarks : {"kmeans", "class-kmeans", "uniform"} or array of shape (v, d), default="kmeans"
-        How they are chosen: k-means centres of all rows (the paper), of each class in equal shares
+        How they are chosen: rows nearest to k-means centres, of all rows or each class in equal shares
         (needs ``y``), rows at random, or your own points.
     kernel : {"rbf", "laplacian", "polynomial", "linear"}, default="rbf"
     gamma : {"distance", "scale"} or float, default="distance"

@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
+from importlib import import_module
 from typing import Any
 
 from aucmax.solvers import _loops, _twins
@@ -34,7 +35,7 @@ def run(name: str, *arguments: Any) -> Any:
 def _loop(name: str) -> tuple[Any, Callable[[Any], Any] | None]:
     """A loop, and what tells numba's type of an argument if it is a compiled one."""
     try:
-        import numba
+        numba: Any = import_module("numba")
     except ImportError:
         return getattr(_twins, name), None
     if numba.config.DISABLE_JIT:

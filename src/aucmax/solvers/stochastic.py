@@ -339,7 +339,7 @@ def mean_square(X: Any) -> float:
     """Mean of ``||x||^2`` over rows; refuses rows whose squares overflow, since no step can be made."""
     values = X.data if is_sparse(X) else X
     with np.errstate(over="ignore"):
-        square = float(np.vdot(values, values)) / X.shape[0]
+        square = float(np.vdot(values, values)) / float(X.shape[0])
     if not np.isfinite(square):
         raise FloatingPointError("features are so large that their squares overflow")
     return square
@@ -394,9 +394,12 @@ class _Draw:
 
     def __call__(self, count: int) -> Indices:
         if self._edges is None:
-            return self._rows[self._rng.integers(self._rows.size, size=count)]
-        where = np.searchsorted(self._edges, self._rng.random(count) * self._edges[-1], side="right")
-        return self._rows[np.minimum(where, self._rows.size - 1)]
+            where = self._rng.integers(self._rows.size, size=count)
+        else:
+            at = self._rng.random(count) * self._edges[-1]
+            where = np.minimum(np.searchsorted(self._edges, at, side="right"), self._rows.size - 1)
+        drawn: Indices = self._rows[where]
+        return drawn
 
 
 def _ordered(
