@@ -19,7 +19,7 @@ from aucmax.metrics import roc_auc
 from aucmax.operators import FeatureOperator
 from aucmax.pairs import PairLoss
 from aucmax.solvers.newton import minimize
-from aucmax.solvers.stochastic import OAM, SOLAM, PairSGD, first_step
+from aucmax.solvers.stochastic import OAM, SOLAM, PairSGD, first_step, mean_square
 from benchmarks.datasets import load
 from benchmarks.harness import timed
 
@@ -127,9 +127,8 @@ def newton(part: Part, C: float) -> np.ndarray:
 
 
 def sgd(part: Part, alpha: float, power: float) -> PairSGD:
-    return PairSGD(
-        part.F.shape[1], part.F.dtype, alpha=alpha, eta0=first_step(part.F), average_power=power
-    )
+    eta0 = first_step(mean_square(part.F))
+    return PairSGD(part.F.shape[1], part.F.dtype, alpha=alpha, eta0=eta0, average_power=power)
 
 
 def solam(part: Part, zeta: float, radius: float) -> SOLAM:

@@ -228,6 +228,10 @@ def test_the_trace_may_be_on_other_rows():
         model.fit(X, y, X_val=X)
     with pytest.raises(ValueError, match="new class, 7"):
         model.fit(X, y, X_val=X, y_val=np.full(len(y), 7))
+    with pytest.raises(ValueError, match='not used with trace="train"'):
+        clone(model).set_params(trace="train").fit(X, y, X_val=X, y_val=y)
+    loose = clone(model).fit(X[:400], y[:400], X_val=sparse.csr_matrix(X[400:]), y_val=y[400:])
+    assert loose.history_[-1]["auc"] == pytest.approx(expected)
     with pytest.raises(ValueError, match="every class in y_val"):
         model.fit(X, y, X_val=X, y_val=np.ones(len(y), dtype=int))
 
@@ -294,8 +298,9 @@ def test_the_first_call_may_find_the_classes_itself(model):
 @every
 def test_a_stream_refuses_what_does_not_fit(model):
     X, y = cancer()
-    model = clone(model).partial_fit(X[:50], y[:50])
+    model = clone(model).partial_fit(X[:150], y[:150])
     before = model.decision_function(X)
+    assert before.any()
     with pytest.raises(ValueError, match="new class, 5"):
         model.partial_fit(X[:3], [0, 1, 5])
     with pytest.raises(ValueError, match="differ from those of earlier calls"):
@@ -307,7 +312,75 @@ def test_a_stream_refuses_what_does_not_fit(model):
     with pytest.raises(ValueError, match="row 1 has no label"):
         model.partial_fit(X[:3], [0.0, np.nan, 1.0])
     np.testing.assert_array_equal(model.decision_function(X), before)  # nothing of it was learnt
-    model.partial_fit(X[50:100], y[50:100])
+    with pytest.raises(ValueError, match="Start anew with fit"):
+        clone_with(model, standardize=False).partial_fit(X[:3], [0, 1, 1])
+    assert model.rows_seen_ == 150
+    model.partial_fit(X[150:200], y[150:200])
+
+
+def clone_with(model, **parameters):
+    return pickle.loads(pickle.dumps(model)).set_params(**parameters)
+
+
+@every
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_tiny_chunks_do_no_lasting_harm(model, size):
+    """The first rows alone know neither the units nor the length of steps."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1500, 30))
+    y = X[:, :3].sum(axis=1) + rng.normal(size=1500) > 1.5
+    model, large = clone(model), clone(model)
+    for rows, labels in chunks(X[:1000], y[:1000], size):
+        model.partial_fit(rows, labels, classes=[False, True])
+    for rows, labels in chunks(X[:1000], y[:1000], 100):
+        large.partial_fit(rows, labels, classes=[False, True])
+    aucs = [roc_auc(y[1000:], m.decision_function(X[1000:])) for m in (model, large)]
+    assert aucs[0] > aucs[1] - 0.03
+
+
+def test_a_class_that_has_not_come_is_not_predicted():
+    X, y = load_iris(return_X_y=True)
+    seen = y < 2
+    model = SGDAUCClassifier(random_state=0).partial_fit(X[seen], y[seen], classes=[0, 1, 2])
+    assert set(model.predict(X)) <= {0, 1}
+
+
+def test_a_column_too_large_for_float32_is_refused_before_anything_changes():
+    X, y = cancer()
+    model = SGDAUCClassifier(standardize=False, random_state=0)
+    model.partial_fit(X[:200].astype(np.float32) / 1000, y[:200])
+    before = model.decision_function(X)
+    with np.errstate(over="ignore"), pytest.raises(ValueError, match="extreme values"):
+        model.partial_fit(X[200:300] * 1e39, y[200:300])
+    np.testing.assert_array_equal(model.decision_function(X), before)
+    model.partial_fit(X[200:300] / 1000, y[200:300])
+
+
+def test_after_early_stopping_a_stream_goes_on_from_the_best():
+    X, y = cancer()
+    model = OAMClassifier(1.0, epochs=30, early_stopping=True, trace="train", random_state=0).fit(X, y)
+    np.testing.assert_array_equal(model.coef_[0], model.learners_[0].coef / model.scaler_.scale_)
+
+
+def test_a_rare_class_is_held_back_in_part():
+    X, y = cancer()
+    y = np.isin(np.arange(len(y)), [3, 70, 200, 400])
+    for fraction in (0.1, 0.9):
+        SGDAUCClassifier(early_stopping=True, validation_fraction=fraction, random_state=0).fit(X, y)
+
+
+def test_a_fitted_model_carries_no_rows():
+    X, y = cancer()
+    for model in (SGDAUCClassifier(random_state=0), SOLAMClassifier(zeta=0.1, random_state=0)):
+        assert len(pickle.dumps(model.fit(X, y))) < 20_000
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e-170, 1e300])
+def test_weights_of_any_size(scale):
+    X, y = cancer()
+    weight = np.full(len(y), scale)
+    model = SGDAUCClassifier(epochs=2, trace="train", random_state=0).fit(X, y, weight)
+    assert 0.9 < model.history_[-1]["auc"] <= 1
 
 
 def test_a_stream_of_frames_keeps_its_column_names():

@@ -288,7 +288,17 @@ class KernelRankSVM(WeightedClassifier):
         if self.subsample < 1.0:
             rows = self._draw(codes)
             X, codes, weight = X[rows], codes[rows], weight[rows]
-        X = X.toarray() if is_sparse(X) else X
+        if is_sparse(X):
+            # Dense rows, and what the kernel prepares from them
+            needed = 5 * 8 * X.shape[0] * X.shape[1]
+            limit = self._budget()
+            if needed > limit:
+                raise MemoryError(
+                    f"The {X.shape[0]:,} sparse rows, made dense, need {format_bytes(needed)}, more "
+                    f"than {format_bytes(limit)}. Take a subsample, raise max_memory, or use "
+                    "KernelAUCClassifier, which leaves them sparse."
+                )
+            X = X.toarray()
         n_rows = X.shape[0]
         if n_rows**2 * 8 > FLOAT64_BYTES:
             X = X.astype(np.float32, copy=False)
@@ -339,9 +349,7 @@ class KernelRankSVM(WeightedClassifier):
     def _make_product(self, X: np.ndarray) -> tuple[Callable[[Floats], Floats], bool]:
         """How to multiply with the kernel matrix, and whether that is held."""
         kernel = self._kernel(X)
-        needed = X.shape[0] ** 2 * X.dtype.itemsize
-        free = available_bytes()
-        limit = free // 2 if self.max_memory is None and free else parse_bytes(self.max_memory or 2**62)
+        needed, limit = X.shape[0] ** 2 * X.dtype.itemsize, self._budget()
         if needed <= limit:
             matrix = FeatureOperator(kernel_matrix(kernel, X))
             return lambda vector: matrix.scores(vector[:, None])[:, 0], True
@@ -362,9 +370,17 @@ class KernelRankSVM(WeightedClassifier):
         )
         return product, False
 
+    def _budget(self) -> int:
+        if self.max_memory is not None:
+            return parse_bytes(self.max_memory)
+        free = available_bytes()
+        return free // 2 if free else 2**62
+
     def _kernel(self, rows: np.ndarray) -> LandmarkKernel:
         return LandmarkKernel(rows, self.kernel, self.gamma_, self.degree, self.coef0, rows.dtype)
 
     def _scores(self, X: Any) -> np.ndarray:
+        if not len(self.support_rows_):  # nothing told the classes apart
+            return np.zeros((X.shape[0], len(self.dual_coef_)))
         X = self._scaled(X).astype(self.support_rows_.dtype, copy=False)
         return kernel_product(self._kernel(self.support_rows_), X, self.dual_coef_.T)

@@ -19,7 +19,7 @@ from aucmax.features.nystroem import NystroemFeatures, landmark_count
 from aucmax.operators import FeatureOperator, Operator, map_operator
 from aucmax.pairs import PairLoss
 from aucmax.solvers.newton import Solution, minimize
-from aucmax.solvers.stochastic import PairSGD, first_step, run_epochs
+from aucmax.solvers.stochastic import PairSGD, first_step, mean_square, run_epochs
 
 __all__ = ["KernelAUCClassifier", "LinearAUCClassifier"]
 
@@ -258,11 +258,11 @@ class KernelAUCClassifier(_NewtonClassifier):
             features.shape[1],
             features.dtype,
             alpha=1.0 / (self.C * weight.sum()),
-            eta0=first_step(features),
+            eta0=first_step(mean_square(features)),
         )
         epochs = _EPOCHS if self.max_iter == "auto" else int(self.max_iter)
         with LiveLine(partial(describe_epoch, epochs=epochs)) as line:
-            coef, history = run_epochs(
+            coef, _, history = run_epochs(
                 [make() for _ in positives],
                 features,
                 positives,

@@ -217,7 +217,8 @@ def ordered_share(
     order = np.argsort(pos)
     pos, u_pos = pos[order], u_pos[order]
     wins = below[np.searchsorted(neg, pos, "left")] + below[np.searchsorted(neg, pos, "right")]
-    return float(u_pos @ wins / (2.0 * u_pos.sum() * below[-1]))
+    # In two steps: the product of the two sums could overflow or vanish.
+    return float((u_pos / u_pos.sum()) @ (wins / below[-1]) / 2.0)
 
 
 def _running_sum(values: npt.NDArray[Any]) -> npt.NDArray[Any]:

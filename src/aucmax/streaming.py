@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from functools import partial
 from typing import Any
 
 import numpy as np
-from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.multiclass import check_classification_targets
 
@@ -31,6 +31,10 @@ from aucmax.solvers.stochastic import (
 
 __all__ = ["SGDAUCClassifier", "StreamingClassifier"]
 
+#: The units of so few rows are poor, and steps taken in them would leave their mark. Until a stream has
+#: brought so many, all of them are kept, and each call learns from them anew.
+_EARLY_ROWS = 100
+
 
 class StreamingClassifier(RankingClassifier):
     """What stochastic and online classifiers share: epochs, a trace with early stopping, streams.
@@ -49,6 +53,8 @@ class StreamingClassifier(RankingClassifier):
     tol: float
     random_state: Any
     verbose: int
+    dtype_: np.dtype[Any]
+    early_rows_: list[tuple[Any, np.ndarray]] | None
 
     def _check_params(self) -> None:
         check_number("epochs", self.epochs, low=1, closed=True, integer=True)
@@ -73,14 +79,14 @@ class StreamingClassifier(RankingClassifier):
         **_: Any,
     ) -> None:
         rng = generator(self.random_state)
-        mean_square(X)  # refuses what would overflow
         X, codes, weight, trace = self._make_trace(X, codes, weight, held_out, rng)
         positives = self._positives(codes)
-        self.learners_ = [self._make_learner(X, weight.sum()) for _ in positives]
+        self.rows_seen_, self.mean_square_ = X.shape[0], mean_square(X)
+        learners = [self._make_learner(X, weight.sum()) for _ in positives]
         traced = "" if trace is None else "training " if trace.X is X else "held-out "
         with LiveLine(partial(describe_epoch, epochs=self.epochs, traced=traced)) as line:
-            coef, history = run_epochs(
-                self.learners_,
+            coef, self.learners_, history = run_epochs(
+                learners,
                 X,
                 positives,
                 weight,
@@ -89,12 +95,12 @@ class StreamingClassifier(RankingClassifier):
                 trace,
                 on_record=line if self.verbose else None,
             )
-        for learner, positive in zip(self.learners_, positives, strict=True):
-            learner.keep(X, positive, rng)
         self._set_thresholds(np.asarray(X @ coef), positives, weight)
         self._set_coef(coef)
         self.history_, self.n_iter_ = [record.plain() for record in history], len(history)
-        self.rows_seen_, self.rng_ = X.shape[0], rng  # where a stream would go on
+        # Where a stream would go on
+        self.rng_, self.early_rows_, self.dtype_ = rng, None, X.dtype
+        self.class_seen_ = np.ones(self.classes_.size, dtype=bool)
 
     def _make_trace(
         self,
@@ -112,33 +118,28 @@ class StreamingClassifier(RankingClassifier):
             Trace, patience=self.n_iter_no_change if self.early_stopping else None, tol=self.tol
         )
         if kind == "train":
+            if held_out is not None:
+                raise ValueError('X_val and y_val are not used with trace="train": leave one out.')
             return X, codes, weight, make(X, self._positives(codes), weight)
         if held_out is not None:
             X_val, y_val = held_out
             check_labels(y_val)
-            X_val = self._scaled(check_rows(self, X_val, reset=False))
+            X_val = self._scaled_like(check_rows(self, X_val, reset=False))
             known = self._codes(y_val, X_val.shape[0], "y_val")
             ones = np.ones(known.size)
             return X, codes, weight, make(X_val, self._check_both(known, "y_val"), ones)
-        smallest = np.bincount(codes).min()
-        if smallest < 2:
-            raise ValueError(
-                f"Class {self.classes_[np.bincount(codes).argmin()]!r} has a single row, so none can "
-                'be held back: use trace="train" or pass X_val and y_val.'
-            )
-        try:
-            train, test = train_test_split(
-                np.arange(codes.size),
-                test_size=max(self.validation_fraction, self.classes_.size / codes.size),
-                stratify=codes,
-                random_state=int(rng.integers(2**31)),
-            )
-        except ValueError as error:
-            raise ValueError(
-                f"validation_fraction={self.validation_fraction} cannot be held back: {error}"
-            ) from None
-        positives = self._check_both(codes[test], "the held-back part")
-        return X[train], codes[train], weight[train], make(X[test], positives, weight[test])
+        held = np.zeros(codes.size, dtype=bool)
+        for code, count in enumerate(np.bincount(codes)):  # some of each class, and never all of it
+            if count < 2:
+                raise ValueError(
+                    f"Class {self.classes_[code].item()!r} has a single row, so none can be held back: "
+                    'use trace="train" or pass X_val and y_val.'
+                )
+            share = int(np.clip(round(self.validation_fraction * count), 1, count - 1))
+            held[rng.choice(np.flatnonzero(codes == code), share, replace=False)] = True
+        train, test = np.flatnonzero(~held), np.flatnonzero(held)
+        trace = make(X[test], self._positives(codes[test]), weight[test])
+        return X[train], codes[train], weight[train], trace
 
     def _check_both(self, codes: np.ndarray, where: str) -> list[np.ndarray]:
         positives = self._positives(codes)
@@ -171,24 +172,48 @@ class StreamingClassifier(RankingClassifier):
         check_classification_targets(y)
         if first:
             self.classes_ = self._first_classes(y, classes)
-            self.rows_seen_, self.scaler_, self.rng_ = 0, None, generator(self.random_state)
+            self.scaler_, self.rng_ = None, generator(self.random_state)
+            self.rows_seen_, self.mean_square_ = 0, 0.0
+            self.early_rows_ = []
+            self.class_seen_ = np.zeros(self.classes_.size, dtype=bool)
         elif classes is not None and not np.array_equal(np.unique(classes), self.classes_):
             raise ValueError(
                 f"classes={np.unique(classes).tolist()} differ from those of earlier calls, "
                 f"{self.classes_.tolist()}."
             )
-        positives = self._positives(self._codes(y, X.shape[0], "y"))
+        elif self.standardize != (self.scaler_ is not None):
+            raise ValueError(
+                f"standardize={self.standardize} was not so in earlier calls: what has been learnt is "
+                "in other units. Start anew with fit."
+            )
+        codes = self._codes(y, X.shape[0], "y")
+        X = X.astype(self.dtype_ if not first else X.dtype, copy=False)
+        chunks = [*(self.early_rows_ or ()), (X, codes)]
         try:
-            mean_square(X)
+            with np.errstate(over="ignore", invalid="ignore"):  # found and named
+                scaler = self._next_scaler(X)
+                scaled = [(self._scaled_like(rows, scaler), labels) for rows, labels in chunks]
+                squares = [mean_square(rows) for rows, _ in scaled]
         except FloatingPointError as error:
             raise ValueError(f"{error}: check for extreme values in X.") from None
-        X = self._follow_units(X)
+        # All checks are behind us: from here on things change.
+        self.dtype_ = X.dtype
+        self.class_seen_[np.unique(codes)] = True
         self.rows_seen_ += X.shape[0]
-        if first:
-            self.learners_ = [self._make_learner(X, self.rows_seen_) for _ in positives]
-        for learner, positive in zip(self.learners_, positives, strict=True):
-            self._refresh(learner)
-            learner.stream(X, positive, self.rng_)
+        share = 1.0 if self.early_rows_ is not None else X.shape[0] / self.rows_seen_
+        latest = np.average(squares, weights=[rows.shape[0] for rows, _ in scaled])
+        self.mean_square_ += share * (latest - self.mean_square_)
+        if self.early_rows_ is not None:
+            columns = 1 if self.classes_.size == 2 else self.classes_.size
+            self.learners_ = [self._make_learner(scaled[0][0], self.rows_seen_) for _ in range(columns)]
+            self.early_rows_ = chunks if self.rows_seen_ < _EARLY_ROWS else None
+        elif scaler is not None and self.scaler_ is not None:
+            self._change_units(self.scaler_, scaler)
+        self.scaler_ = scaler
+        for rows, labels in scaled:
+            for learner, positive in zip(self.learners_, self._positives(labels), strict=True):
+                self._refresh(learner)
+                learner.stream(rows, positive, self.rng_)
         self._cut_on_samples()
         return self
 
@@ -207,31 +232,40 @@ class StreamingClassifier(RankingClassifier):
             raise ValueError(f"{name} has {y.size} entries for {n_rows} rows.")
         unknown = np.setdiff1d(y, self.classes_)
         if unknown.size:
+            advice = "" if name == "y_val" else " Pass all classes in the first call of partial_fit."
             raise ValueError(
-                f"{name} has a new class, {unknown.tolist()[0]!r}; known are {self.classes_.tolist()}. "
-                "Pass all classes in the first call of partial_fit."
+                f"{name} has a new class, {unknown.tolist()[0]!r}; known are {self.classes_.tolist()}."
+                + advice
             )
         return np.searchsorted(self.classes_, y)
 
-    def _follow_units(self, X: Any) -> Any:
-        """Standardise by all rows seen so far, these included, and tell the learners."""
+    def _next_scaler(self, X: Any) -> StandardScaler | None:
+        """The standardisation by all rows seen, these included; the present one stays as it is."""
         if not self.standardize:
-            return X
+            return None
         if self.scaler_ is None:
-            self.scaler_ = StandardScaler(with_mean=not is_sparse(X)).set_output(transform="default")
-            self.scaler_.partial_fit(X)
-            return self.scaler_.transform(X)
-        if is_sparse(X) and self.scaler_.with_mean:
+            scaler = StandardScaler(with_mean=not is_sparse(X)).set_output(transform="default")
+        else:
+            scaler = deepcopy(self.scaler_)
+        if is_sparse(X) and scaler.with_mean:
             X = X.toarray()  # the first rows were dense, and so are the learners' units
-        scale, mean = self.scaler_.scale_, self.scaler_.mean_
-        self.scaler_.partial_fit(X)
-        ratio = scale / self.scaler_.scale_
-        shift = np.zeros(ratio.size)
-        if self.scaler_.with_mean:
-            shift = (mean - self.scaler_.mean_) / self.scaler_.scale_
+        scaler.partial_fit(X)
+        if not np.isfinite(scaler.scale_).all():
+            raise FloatingPointError("features are so large that their variance overflows")
+        return scaler
+
+    def _scaled_like(self, X: Any, scaler: StandardScaler | None = None) -> Any:
+        """Standardised rows; sparse ones are made dense where earlier ones were."""
+        scaler = scaler or self.scaler_
+        if scaler is None:
+            return X
+        return scaler.transform(X.toarray() if is_sparse(X) and scaler.with_mean else X)
+
+    def _change_units(self, old: StandardScaler, new: StandardScaler) -> None:
+        ratio = old.scale_ / new.scale_
+        shift = (old.mean_ - new.mean_) / new.scale_ if new.with_mean else np.zeros(ratio.size)
         for learner in self.learners_:
             learner.rescale(ratio, shift)
-        return self.scaler_.transform(X)
 
     def _refresh(self, learner: Learner) -> None:
         """Tell a learner, before it goes on, what has changed with the rows seen."""
@@ -241,14 +275,27 @@ class StreamingClassifier(RankingClassifier):
         coef = np.column_stack([learner.coef for learner in self.learners_])
         if not np.isfinite(coef).all():
             raise ValueError("Steps overflow: check for extreme values in X, or standardize.")
+        before = getattr(self, "intercept_", np.zeros(len(self.learners_)))
         self.intercept_ = np.zeros(len(self.learners_))
+        unknown = []
         for c, learner in enumerate(self.learners_):
             pos, neg = learner.samples()
             if len(pos) and len(neg):
                 up = np.arange(len(pos) + len(neg)) < len(pos)
-                scores = np.vstack([pos, neg]).astype(np.float64) @ coef[:, c]
+                scores = np.concatenate([pos @ coef[:, c], neg @ coef[:, c]])
                 self.intercept_[c] = -balanced_threshold(scores, up, np.ones(up.size))
+            else:
+                unknown.append(c)
         self._set_coef(coef)
+        # Without rows of both classes at hand a threshold stays where it was, at first at 0.
+        self.intercept_[unknown] = before[unknown]
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Class of each row, as in all classifiers here; a class not yet seen is never chosen."""
+        decision = self.decision_function(X)
+        if decision.ndim == 1:
+            return self.classes_[(decision > 0).astype(np.intp)]
+        return self.classes_[np.where(self.class_seen_, decision, -np.inf).argmax(axis=1)]
 
     # Linear in X
 
@@ -421,7 +468,7 @@ class SGDAUCClassifier(StreamingClassifier):
             X.shape[1],
             X.dtype,
             alpha=self._penalty(total),
-            eta0=first_step(X),
+            eta0=first_step(self.mean_square_),
             t0=None if self.t0 == "auto" else float(self.t0),
             regularize_every=int(self.regularize_every),
             average_every=int(self.average_every) if self.average else 0,
@@ -434,6 +481,7 @@ class SGDAUCClassifier(StreamingClassifier):
 
     def _refresh(self, learner: Any) -> None:
         learner.alpha = self._penalty(self.rows_seen_)
+        learner.eta0 = first_step(self.mean_square_)
 
 
 def held_out_pair(X_val: Any, y_val: Any) -> tuple[Any, Any] | None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -38,8 +39,6 @@ class Learner(Protocol):
     def epoch(self, X: Any, positive: Mask, weight: Floats, rng: np.random.Generator) -> None: ...
 
     def stream(self, X: Any, positive: Mask, rng: np.random.Generator) -> None: ...
-
-    def keep(self, X: Any, positive: Mask, rng: np.random.Generator) -> None: ...
 
     def samples(self) -> tuple[Array, Array]: ...
 
@@ -95,11 +94,15 @@ def run_epochs(
     epochs: int,
     trace: Trace | None = None,
     on_record: Callable[[EpochRecord], None] | None = None,
-) -> tuple[Floats, list[EpochRecord]]:
-    """Train one learner per column; returns their coefficients (r, k) and a record per epoch."""
+) -> tuple[Floats, Sequence[Learner], list[EpochRecord]]:
+    """Train one learner per column.
+
+    Returns the coefficients (r, k), the learners as they were when these were reached, and a record
+    per epoch.
+    """
     began = time.perf_counter()
     history: list[EpochRecord] = []
-    best, best_auc, best_epoch = None, -np.inf, 0
+    best, best_auc, best_epoch, best_learners = None, -np.inf, 0, learners
     for epoch in range(1, epochs + 1):
         for learner, positive in zip(learners, positives, strict=True):
             learner.epoch(X, positive, weight, rng)
@@ -113,12 +116,13 @@ def run_epochs(
         if trace is None or trace.patience is None or auc is None:
             best = coef
             continue
-        if auc.mean() > best_auc + trace.tol:
+        if best is None or auc.mean() > best_auc + trace.tol:
             best, best_auc, best_epoch = coef, float(auc.mean()), epoch
+            best_learners = deepcopy(list(learners))
         elif epoch - best_epoch >= trace.patience:
             break
     assert best is not None
-    return best, history
+    return best, best_learners, history
 
 
 class PairSGD:
@@ -144,7 +148,7 @@ class PairSGD:
         self.w = np.zeros(n_columns, dtype)
         self.mean: Floats = np.zeros(n_columns)
         self.steps = self.averaged = self.active = 0
-        self.alpha, self._t0, self._eta0 = alpha, t0, eta0
+        self.alpha, self._t0, self.eta0 = alpha, t0, eta0
         self._every = (regularize_every, average_every, float(average_power))
         self.pos, self.neg = (Reservoir(buffer_size, n_columns, dtype) for _ in range(2))
 
@@ -154,7 +158,7 @@ class PairSGD:
 
     @property
     def t0(self) -> float:
-        return 1.0 / (self.alpha * self._eta0) if self._t0 is None else self._t0
+        return 1.0 / (self.alpha * self.eta0) if self._t0 is None else self._t0
 
     def epoch(self, X: Any, positive: Mask, weight: Floats, rng: np.random.Generator) -> None:
         """As many steps as there are rows; a row is drawn within its class as its weight is."""
@@ -240,9 +244,6 @@ class OAM:
     def stream(self, X: Any, positive: Mask, rng: np.random.Generator) -> None:
         self._run(X, np.arange(X.shape[0]), positive, rng)
 
-    def keep(self, X: Any, positive: Mask, rng: np.random.Generator) -> None:
-        """Nothing to do: the buffers that it learns from are the sample."""
-
     def samples(self) -> tuple[Array, Array]:
         return self.pos.rows, self.neg.rows
 
@@ -252,6 +253,8 @@ class OAM:
             buffer.rescale(ratio, shift)
 
     def _run(self, X: Any, order: Indices, positive: Mask, rng: np.random.Generator) -> None:
+        for buffer in (self.pos, self.neg):
+            buffer.reserve()
         for rows, table in _ordered(X, order, self.w.dtype, _STEPS // 32):
             up = positive[rows]
             slots = np.empty(rows.size, dtype=np.intp)
@@ -338,16 +341,21 @@ class SOLAM:
 def mean_square(X: Any) -> float:
     """Mean of ``||x||^2`` over rows; refuses rows whose squares overflow, since no step can be made."""
     values = X.data if is_sparse(X) else X
-    with np.errstate(over="ignore"):
-        square = float(np.vdot(values, values)) / float(X.shape[0])
-    if not np.isfinite(square):
+    with np.errstate(over="ignore", invalid="ignore"):
+        squares = np.einsum("i,i->", values, values) if values.ndim == 1 else _row_squares(values)
+        total = float(np.sum(squares, dtype=np.float64))
+    if not np.isfinite(total):
         raise FloatingPointError("features are so large that their squares overflow")
-    return square
+    return total / float(X.shape[0])
 
 
-def first_step(X: Any, rows: int = 10_000) -> float:
-    """The longest step that does not overshoot an average one of the first rows: 1 / mean ||x||^2."""
-    square = mean_square(X[:rows])
+def _row_squares(X: Array) -> Array:
+    squares: Array = np.einsum("nd,nd->n", X, X)
+    return squares
+
+
+def first_step(square: float) -> float:
+    """The longest step that does not overshoot rows of this mean squared norm."""
     return 1.0 / square if square > 0 else 1.0
 
 
@@ -356,19 +364,30 @@ class Reservoir:
 
     def __init__(self, size: int, n_columns: int, dtype: npt.DTypeLike) -> None:
         self.size, self.seen = size, 0
-        self.space = np.zeros((size, n_columns), dtype)
+        self.space = np.zeros((0, n_columns), dtype)  # grows to `size` rows as they come
 
     @property
     def rows(self) -> Array:
         return self.space[: self.seen]
 
+    def reserve(self) -> None:
+        """Take all the space at once, for a loop that fills it."""
+        self._grow(self.size)
+
     def add(self, X: Any, rows: Indices, rng: np.random.Generator) -> None:
         slots = reservoir_slots(self.seen, rows.size, self.size, rng)
         self.seen += rows.size
+        self._grow(min(self.seen, self.size))
         # Of several rows for one slot the last stays, as if they had come one by one.
         slots, first = np.unique(slots[::-1], return_index=True)
         kept = rows[::-1][first]
         self.space[slots[slots >= 0]] = _dense(X, kept[slots >= 0], self.space.dtype)
+
+    def _grow(self, rows: int) -> None:
+        if rows > len(self.space):
+            larger = np.zeros((min(self.size, max(rows, 2 * len(self.space))), self.space.shape[1]))
+            larger[: len(self.space)] = self.space
+            self.space = larger.astype(self.space.dtype)
 
     def rescale(self, ratio: Floats, shift: Floats) -> None:
         self.rows[:] = self.rows * ratio + shift
