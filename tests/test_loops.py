@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from aucmax.solvers import _compiled, _loops, _twins
-from aucmax.solvers.stochastic import OAM, SOLAM, PairSGD, Reservoir, reservoir_slots
+from aucmax.solvers.reservoir import Reservoir, reservoir_slots
+from aucmax.solvers.stochastic import OAM, SOLAM, PairSGD
 
 TOLERANCE = {np.float64: 1e-9, np.float32: 2e-3}
 dtypes = pytest.mark.parametrize("dtype", [np.float64, np.float32])

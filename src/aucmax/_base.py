@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -131,12 +132,34 @@ class RankingClassifier(ClassifierMixin, BaseEstimator):
         decision = self.decision_function(X)
         if self.classes_.size == 2:
             return self.classes_[(decision > 0).astype(np.intp)]
-        return self.classes_[decision.argmax(axis=1)]
+        return self.classes_[self._rivals(decision).argmax(axis=1)]
+
+    def _rivals(self, decision: np.ndarray) -> np.ndarray:
+        """Scores (n, n_classes) of which the highest wins."""
+        return decision
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
+
+
+class LinearScores:
+    """Scores that are linear in X, kept in its units whatever units they were learnt in."""
+
+    scaler_: StandardScaler | None
+    intercept_: np.ndarray
+
+    def _set_coef(self, coef: np.ndarray) -> None:
+        """``coef_`` in the units of X, from coefficients (d, k) over standardised rows."""
+        if self.scaler_ is not None:
+            coef = coef / self.scaler_.scale_[:, None]
+            if self.scaler_.with_mean:
+                self.intercept_ = self.intercept_ - self.scaler_.mean_ @ coef
+        self.coef_ = coef.T
+
+    def _scores(self, X: Any) -> np.ndarray:
+        return X @ self.coef_.T
 
 
 class WeightedClassifier(RankingClassifier):
@@ -178,6 +201,11 @@ def balanced_threshold(scores: np.ndarray, positive: np.ndarray, weight: np.ndar
 def generator(random_state: Any) -> np.random.Generator:
     """NumPy's newer generator from scikit-learn's ``random_state``."""
     return np.random.default_rng(check_random_state(random_state).randint(2**31))
+
+
+def plain_records(history: Iterable[Any]) -> list[dict[str, Any]]:
+    """A solver's records as ``history_`` holds them."""
+    return [{name: plain(value) for name, value in vars(record).items()} for record in history]
 
 
 def plain(value: Any) -> Any:

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TextIO
 
 if TYPE_CHECKING:
+    from aucmax.solvers.epochs import EpochRecord
     from aucmax.solvers.kernel_newton import KernelRecord
     from aucmax.solvers.newton import Record
-    from aucmax.solvers.stochastic import EpochRecord
 
 
 class LiveLine:

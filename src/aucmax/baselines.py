@@ -26,7 +26,7 @@ from aucmax.operators import FeatureOperator
 from aucmax.pairs import Floats, PairLoss
 from aucmax.solvers.kernel_newton import minimize_kernel
 from aucmax.solvers.stochastic import OAM, SOLAM
-from aucmax.streaming import StreamingClassifier, held_out_pair
+from aucmax.streaming import StreamingClassifier
 
 __all__ = ["KernelRankSVM", "OAMClassifier", "SOLAMClassifier"]
 
@@ -95,10 +95,6 @@ class OAMClassifier(StreamingClassifier):
         self.tol = tol
         self.random_state = random_state
         self.verbose = verbose
-
-    def fit(self, X: Any, y: Any, *, X_val: Any = None, y_val: Any = None) -> Any:
-        """Fit to rows ``X`` (n, d) and their classes ``y``; rows to trace may be given apart."""
-        return self._fit(X, y, held_out=held_out_pair(X_val, y_val))
 
     def _check_params(self) -> None:
         super()._check_params()
@@ -175,10 +171,6 @@ class SOLAMClassifier(StreamingClassifier):
         self.tol = tol
         self.random_state = random_state
         self.verbose = verbose
-
-    def fit(self, X: Any, y: Any, *, X_val: Any = None, y_val: Any = None) -> Any:
-        """Fit to rows ``X`` (n, d) and their classes ``y``; rows to trace may be given apart."""
-        return self._fit(X, y, held_out=held_out_pair(X_val, y_val))
 
     def _check_params(self) -> None:
         super()._check_params()

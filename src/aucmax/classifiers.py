@@ -8,7 +8,14 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from aucmax._base import FLOAT64_BYTES, WeightedClassifier, generator, plain
+from aucmax._base import (
+    FLOAT64_BYTES,
+    LinearScores,
+    WeightedClassifier,
+    generator,
+    plain,
+    plain_records,
+)
 from aucmax._checks import check_choice, check_number, warn_user
 from aucmax._memory import check_fits, parse_bytes
 from aucmax._progress import LiveLine, describe_epoch, describe_step
@@ -18,8 +25,9 @@ from aucmax.features.landmarks import STRATEGIES
 from aucmax.features.nystroem import NystroemFeatures, landmark_count
 from aucmax.operators import FeatureOperator, Operator, map_operator
 from aucmax.pairs import PairLoss
+from aucmax.solvers.epochs import run_epochs
 from aucmax.solvers.newton import Solution, minimize
-from aucmax.solvers.stochastic import PairSGD, first_step, mean_square, run_epochs
+from aucmax.solvers.stochastic import PairSGD, first_step, mean_square
 
 __all__ = ["KernelAUCClassifier", "LinearAUCClassifier"]
 
@@ -59,9 +67,7 @@ class _NewtonClassifier(WeightedClassifier):
         self.objective_ = plain(solution.objective)
         self.n_iter_ = solution.n_iter
         self.converged_ = bool(solution.converged.all())
-        self.history_ = [
-            {name: plain(value) for name, value in vars(record).items()} for record in solution.history
-        ]
+        self.history_ = plain_records(solution.history)
         if not self.converged_:
             self._warn_early(solution, max_iter)
         return solution
@@ -272,7 +278,7 @@ class KernelAUCClassifier(_NewtonClassifier):
                 on_record=line if self.verbose else None,
             )
         self._set_thresholds(FeatureOperator(features).scores(coef), positives, weight)
-        self.history_, self.n_iter_ = [record.plain() for record in history], len(history)
+        self.history_, self.n_iter_ = plain_records(history), len(history)
         return coef
 
     def _width(self, n_rows: int) -> int:
@@ -286,7 +292,7 @@ class KernelAUCClassifier(_NewtonClassifier):
         return self.feature_map_.linear(X, self.coef_.T)
 
 
-class LinearAUCClassifier(_NewtonClassifier):
+class LinearAUCClassifier(LinearScores, _NewtonClassifier):
     """Linear classifier that minimises the exact AUC loss: a ranking head for any features.
 
     The objective is that of :class:`KernelAUCClassifier` on the (standardised) features themselves;
@@ -336,12 +342,4 @@ class LinearAUCClassifier(_NewtonClassifier):
         self.verbose = verbose
 
     def _fit_columns(self, X: Any, codes: np.ndarray, weight: np.ndarray, **_: Any) -> None:
-        coef = self._solve(FeatureOperator(X), codes, weight).coef
-        if self.scaler_ is not None:
-            coef = coef / self.scaler_.scale_[:, None]
-            if self.scaler_.with_mean:
-                self.intercept_ = self.intercept_ - self.scaler_.mean_ @ coef
-        self.coef_ = coef.T
-
-    def _scores(self, X: Any) -> np.ndarray:
-        return X @ self.coef_.T
+        self._set_coef(self._solve(FeatureOperator(X), codes, weight).coef)

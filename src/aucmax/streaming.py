@@ -10,7 +10,13 @@ import numpy as np
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.multiclass import check_classification_targets
 
-from aucmax._base import RankingClassifier, balanced_threshold, generator
+from aucmax._base import (
+    LinearScores,
+    RankingClassifier,
+    balanced_threshold,
+    generator,
+    plain_records,
+)
 from aucmax._checks import (
     all_or_nothing,
     check_choice,
@@ -20,14 +26,8 @@ from aucmax._checks import (
     is_sparse,
 )
 from aucmax._progress import LiveLine, describe_epoch
-from aucmax.solvers.stochastic import (
-    Learner,
-    PairSGD,
-    Trace,
-    first_step,
-    mean_square,
-    run_epochs,
-)
+from aucmax.solvers.epochs import Learner, Trace, run_epochs
+from aucmax.solvers.stochastic import PairSGD, first_step, mean_square
 
 __all__ = ["SGDAUCClassifier", "StreamingClassifier"]
 
@@ -36,7 +36,7 @@ __all__ = ["SGDAUCClassifier", "StreamingClassifier"]
 _EARLY_ROWS = 100
 
 
-class StreamingClassifier(RankingClassifier):
+class StreamingClassifier(LinearScores, RankingClassifier):
     """What stochastic and online classifiers share: epochs, a trace with early stopping, streams.
 
     A column (one for two classes, one per class for more) has its own learner. On a stream the
@@ -70,6 +70,10 @@ class StreamingClassifier(RankingClassifier):
 
     # In memory
 
+    def fit(self, X: Any, y: Any, *, X_val: Any = None, y_val: Any = None) -> Any:
+        """Fit to rows ``X`` (n, d) and their classes ``y``; rows to trace may be given apart."""
+        return self._fit(X, y, held_out=_held_out(X_val, y_val))
+
     def _fit_columns(
         self,
         X: Any,
@@ -97,7 +101,7 @@ class StreamingClassifier(RankingClassifier):
             )
         self._set_thresholds(np.asarray(X @ coef), positives, weight)
         self._set_coef(coef)
-        self.history_, self.n_iter_ = [record.plain() for record in history], len(history)
+        self.history_, self.n_iter_ = plain_records(history), len(history)
         # Where a stream would go on
         self.rng_, self.early_rows_, self.dtype_ = rng, None, X.dtype
         self.class_seen_ = np.ones(self.classes_.size, dtype=bool)
@@ -290,25 +294,8 @@ class StreamingClassifier(RankingClassifier):
         # Without rows of both classes at hand a threshold stays where it was, at first at 0.
         self.intercept_[unknown] = before[unknown]
 
-    def predict(self, X: Any) -> np.ndarray:
-        """Class of each row, as in all classifiers here; a class not yet seen is never chosen."""
-        decision = self.decision_function(X)
-        if decision.ndim == 1:
-            return self.classes_[(decision > 0).astype(np.intp)]
-        return self.classes_[np.where(self.class_seen_, decision, -np.inf).argmax(axis=1)]
-
-    # Linear in X
-
-    def _set_coef(self, coef: np.ndarray) -> None:
-        """``coef_`` in the units of X, from coefficients (d, k) over standardised rows."""
-        if self.scaler_ is not None:
-            coef = coef / self.scaler_.scale_[:, None]
-            if self.scaler_.with_mean:
-                self.intercept_ = self.intercept_ - self.scaler_.mean_ @ coef
-        self.coef_ = coef.T
-
-    def _scores(self, X: Any) -> np.ndarray:
-        return X @ self.coef_.T
+    def _rivals(self, decision: np.ndarray) -> np.ndarray:
+        return np.where(self.class_seen_, decision, -np.inf)  # a class that has not come cannot win
 
 
 class SGDAUCClassifier(StreamingClassifier):
@@ -449,7 +436,7 @@ class SGDAUCClassifier(StreamingClassifier):
         X_val, y_val : arrays, optional
             Rows to follow the AUC on, instead of some of ``X``.
         """
-        return self._fit(X, y, sample_weight, held_out=held_out_pair(X_val, y_val))
+        return self._fit(X, y, sample_weight, held_out=_held_out(X_val, y_val))
 
     def _check_params(self) -> None:
         super()._check_params()
@@ -484,7 +471,7 @@ class SGDAUCClassifier(StreamingClassifier):
         learner.eta0 = first_step(self.mean_square_)
 
 
-def held_out_pair(X_val: Any, y_val: Any) -> tuple[Any, Any] | None:
+def _held_out(X_val: Any, y_val: Any) -> tuple[Any, Any] | None:
     """Rows for a trace, if a user has given any."""
     if (X_val is None) != (y_val is None):
         raise ValueError("Pass X_val and y_val together, or neither.")
