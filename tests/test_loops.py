@@ -6,7 +6,8 @@ import sys
 import numpy as np
 import pytest
 
-from aucmax.solvers import _compiled, _loops, _twins
+from aucmax import _compiled
+from aucmax._compiled import loops, twins
 from aucmax.solvers.reservoir import Reservoir, reservoir_slots
 from aucmax.solvers.stochastic import OAM, SOLAM, PairSGD
 
@@ -24,7 +25,7 @@ def rows(n=200, d=23, dtype=np.float64, seed=0):
 def both(name, make_arguments):
     """Run twin and compiled loop on the same arguments; returns arguments and results of each."""
     found = []
-    for run in (getattr(_twins, name), lambda *arguments: _compiled.run(name, *arguments)):
+    for run in (getattr(twins, name), lambda *arguments: _compiled.run(name, *arguments)):
         arguments = make_arguments()
         found.append((arguments, run(*arguments)))
     return found
@@ -98,7 +99,7 @@ def test_the_loops_as_plain_python_are_the_same_functions():
     X, positive, rng = rows(40, 5)
     pos, neg = rng.choice(np.flatnonzero(positive), 60), rng.choice(np.flatnonzero(~positive), 60)
     ends = []
-    for run in (_loops.pair_sgd, _twins.pair_sgd):
+    for run in (loops.pair_sgd, twins.pair_sgd):
         w, mean = np.zeros(5), np.zeros(5)
         run(X, pos, neg, w, mean, 0, 0, 0.01, 100.0, 7, 5, 0.0)
         ends.append((w, mean))
@@ -113,11 +114,11 @@ def test_algorithm_3_by_hand():
     w, mean = np.zeros(2), np.zeros(2)
     one = np.zeros(1, dtype=np.intp)
     # t = 1: margin 0 < 1, step 1 / (0.5 * (1 + 3)) = 0.5 along (1, -2)
-    _twins.pair_sgd(X, one, one + 1, w, mean, 0, 0, 0.5, 3.0, 2, 1, 0.0)
+    twins.pair_sgd(X, one, one + 1, w, mean, 0, 0, 0.5, 3.0, 2, 1, 0.0)
     np.testing.assert_allclose(w, [0.5, -1.0])
     np.testing.assert_allclose(mean, [0.5, -1.0])
     # t = 2: margin 2.5, no step; shrunk by 2 / (2 + 3); averaged with the first
-    _, q, active = _twins.pair_sgd(X, one, one + 1, w, mean, 1, 1, 0.5, 3.0, 2, 1, 0.0)
+    _, q, active = twins.pair_sgd(X, one, one + 1, w, mean, 1, 1, 0.5, 3.0, 2, 1, 0.0)
     np.testing.assert_allclose(w, [0.3, -0.6])
     np.testing.assert_allclose(mean, [0.4, -0.8])
     assert (q, active) == (2, 0)
@@ -143,7 +144,7 @@ def test_solam_follows_the_gradient_of_its_saddle_function():
         gradient = np.array([(value(at + h) - value(at - h)) / 2e-6 for h in 1e-6 * np.eye(6)])
         eta = zeta / np.sqrt(t + 1)
         expected = at - eta * gradient * np.array([1, 1, 1, 1, 1, -1])  # alpha climbs
-        _twins.solam(x[None], np.array([up]), w, np.zeros(3), state, t, 1.0, zeta, 1e6, 1e6)
+        twins.solam(x[None], np.array([up]), w, np.zeros(3), state, t, 1.0, zeta, 1e6, 1e6)
         np.testing.assert_allclose(np.concatenate([w, state[:3]]), expected, atol=1e-7)
 
 
@@ -153,7 +154,7 @@ def test_oam_takes_the_passive_aggressive_step():
         w = np.zeros(2)
         buffers = np.zeros((2, 4, 2))
         X, positive = np.array([[0.0, 1.0], [2.0, 0.0]]), np.array([False, True])
-        _twins.oam(X, positive, np.array([0, 0]), w, buffers[0], buffers[1], 0, 0, C)
+        twins.oam(X, positive, np.array([0, 0]), w, buffers[0], buffers[1], 0, 0, C)
         margin = w @ (X[1] - X[0])
         assert margin == pytest.approx(wanted if wanted else 0.5 * C * 5.0)
 
@@ -207,7 +208,7 @@ def test_without_numba_the_twins_give_the_same(make, monkeypatch):
 SCRIPT = """
 import sys
 import numpy as np
-from aucmax.solvers import _compiled
+from aucmax import _compiled
 _compiled._SILENT = {silent}
 print(_compiled.run("pair_sgd", np.eye(2), np.array([0]), np.array([1]), np.zeros(2), np.zeros(2),
                     0, 0, 1.0, 1.0, 16, 16, 0.0))

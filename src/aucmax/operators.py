@@ -17,6 +17,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from aucmax import _compiled
 from aucmax._checks import is_sparse
 from aucmax._threads import over_blocks
 from aucmax.pairs import Floats, Indices
@@ -27,6 +28,13 @@ __all__ = ["FeatureOperator", "KernelOperator", "Operator", "map_operator", "pay
 
 #: Float32 sums stay short: partial products over this many rows are added in float64.
 _SUM_ROWS = 4096
+
+#: A matrix of so many bytes times two to so many columns goes through compiled loops, where they beat
+#: BLAS. Four columns take 1.4 (scores) and 1.4 (pullback) of the time of one, against 3.1 and 1.5 by
+#: BLAS; two take 1.0 and 1.0 against 2.8 and 1.9 (300,000 x 1600 float32, two cores).
+_THIN_SCORES = 12
+_THIN_PULLBACK = 6
+_THIN_BYTES = 2**25
 
 #: Flops this kind of machine does in the time it reads one byte (100 GFLOP/s against 20 GB/s).
 FLOPS_PER_BYTE = 5.0
@@ -131,6 +139,18 @@ def _columns_product(matrix: Any, coef: Floats) -> Floats:
     if coef.shape[1] == 1:  # a vector product runs at memory speed, a thin matrix product does not
         out: Floats = (matrix @ coef[:, 0]).astype(np.float64)[:, None]
         return out
+    if _is_thin(matrix, coef.shape[1], _THIN_SCORES):
+        narrow, right = (
+            np.empty((coef.shape[1], len(matrix)), matrix.dtype),
+            np.ascontiguousarray(coef.T),
+        )
+
+        def work(rows: slice) -> None:
+            _compiled.run("thin_scores", matrix, right, narrow, rows.start, rows.stop)
+
+        over_blocks(work, len(matrix), 0, _SUM_ROWS)
+        wide: Floats = narrow.astype(np.float64).T
+        return wide
     product: Array = matrix @ coef
     return product.astype(np.float64, order="F")
 
@@ -139,12 +159,24 @@ def _rows_product(matrix: Any, gradient: Floats) -> Floats:
     narrow = np.ascontiguousarray(gradient.T.astype(matrix.dtype))
     n_blocks = -(-matrix.shape[0] // _SUM_ROWS)
     parts = np.zeros((n_blocks, len(narrow), matrix.shape[1]), dtype=matrix.dtype)
+    thin = _is_thin(matrix, len(narrow), _THIN_PULLBACK)
 
     def work(rows: slice) -> None:
-        # A vector product runs at memory speed, a thin matrix product does not.
-        left = narrow[0, rows] if len(narrow) == 1 else narrow[:, rows]
-        parts[rows.start // _SUM_ROWS] = left @ matrix[rows]
+        part = parts[rows.start // _SUM_ROWS]
+        if thin:
+            _compiled.run("thin_pullback", matrix, narrow, part, rows.start, rows.stop)
+        else:
+            # A vector product runs at memory speed, a thin matrix product does not.
+            left = narrow[0, rows] if len(narrow) == 1 else narrow[:, rows]
+            part[...] = left @ matrix[rows]
 
     over_blocks(work, matrix.shape[0], 0, _SUM_ROWS)
     out: Floats = parts.sum(axis=0, dtype=np.float64).T
     return out
+
+
+def _is_thin(matrix: Any, n_columns: int, most: int) -> bool:
+    """Whether compiled loops multiply faster than BLAS, and enough so that compiling them pays."""
+    if is_sparse(matrix) or not 1 < n_columns <= most:
+        return False
+    return bool(matrix.nbytes >= _THIN_BYTES and matrix.flags.c_contiguous)

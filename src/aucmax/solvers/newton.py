@@ -38,10 +38,14 @@ import numpy as np
 from aucmax.operators import FeatureOperator, Operator
 from aucmax.pairs import Floats, Indices, PairLoss
 from aucmax.solvers.line_search import line_search
-from aucmax.solvers.preconditioner import MAX_COLUMNS, Preconditioner, patience
+from aucmax.solvers.preconditioner import MAX_COLUMNS, Curvature, Factor, patience
 
 #: Relative residual at which conjugate gradients stop, unless a column needs more.
 _FORCING = 0.3
+
+#: Share of the tolerance that the estimate after a step has to meet, and the closest solve for it.
+_AFTER = 0.1
+_CLOSEST = 0.05
 
 #: Products without preconditioner before one is built, and in any one step at all.
 _PLAIN_PRODUCTS = 7
@@ -93,53 +97,276 @@ class _Sample:
     losses: Sequence[PairLoss]
 
 
-@dataclass
-class _Problem:
-    """All that stays the same while a solve runs."""
+class Newton:
+    """A solve that can go on: when C changes, columns start from where they are.
 
-    operator: Operator
-    losses: Sequence[PairLoss]
-    C: Floats
-    tol: float
-    precondition: bool
-    rng: np.random.Generator
-    began: float
-    sample: _Sample | None = None
+    Columns that have converged are left there until the next :meth:`run`.
 
+    Parameters
+    ----------
+    operator : Operator
+        The features, n rows and r columns.
+    losses : k pair losses over the n rows
+    start : array of shape (r, k), optional
+        Where to begin; zeros by default.
+    tol, precondition, seed
+        As in :func:`minimize`.
+    """
 
-class _State:
-    """All that changes. Columns that have converged are left where they are."""
-
-    def __init__(self, operator: Operator, losses: Sequence[PairLoss], coef: Floats | None) -> None:
+    def __init__(
+        self,
+        operator: Operator,
+        losses: Sequence[PairLoss],
+        *,
+        start: Floats | None = None,
+        tol: float = 1e-4,
+        precondition: bool = True,
+        seed: int = 0,
+    ) -> None:
         k = len(losses)
+        self.operator, self.losses, self.tol = operator, losses, tol
+        self._precondition = precondition and operator.n_columns <= MAX_COLUMNS
+        self._rng, self._began = np.random.default_rng(seed), time.perf_counter()
         self.passes = 0
-        if coef is None:
+        if start is None:
             self.coef: Floats = np.zeros((operator.n_columns, k), order="F")
             self.scores: Floats = np.zeros((operator.n_rows, k), order="F")
         else:
-            self.coef = np.array(coef, dtype=np.float64, order="F")
+            self.coef = np.array(start, dtype=np.float64, order="F")
             self.scores = operator.scores(self.coef)
             self.passes = 1
-        self.move_to(self.scores, losses)
-        self.preconditioners: list[Preconditioner | None] = [None] * k
-        self.products = np.zeros(k, dtype=np.intp)
-        self.when_new = np.zeros(k, dtype=np.intp)  # products the preconditioner took at first
-        self.forcing: Floats = np.full(k, _FORCING)
-        self.doubtful = np.zeros(k, dtype=bool)
+        self._move_to(self.scores)
+        self.C: Floats = np.zeros(k)
+        self._begin_anew = start is None
+        self._sample: _Sample | None = None
+        self._before: tuple[Floats, Floats] | None = None  # where the last run began
+        self._curvatures: list[Curvature | None] = [None] * k
+        self._factors: list[Factor | None] = [None] * k
+        self._products = np.zeros(k, dtype=np.intp)
+        self._when_new = np.zeros(k, dtype=np.intp)  # products the preconditioner took at first
+        self._step: Floats = np.zeros(k)
+        self._reopen()
+
+    def _reopen(self) -> None:
+        k = len(self.losses)
         self.gap: Floats = np.full(k, np.inf)
-        self.step: Floats = np.zeros(k)
         self.converged = np.zeros(k, dtype=bool)
-        self.stalled = np.zeros(k, dtype=bool)
+        self._forcing: Floats = np.full(k, _FORCING)
+        self._doubtful = np.zeros(k, dtype=bool)
+        self._stalled = np.zeros(k, dtype=bool)
 
-    def move_to(self, scores: Floats, losses: Sequence[PairLoss]) -> None:
+    def _move_to(self, scores: Floats) -> None:
         self.scores = np.asfortranarray(scores)
-        self.points = [loss.at(self.scores[:, c]) for c, loss in enumerate(losses)]
+        self._points = [loss.at(self.scores[:, c]) for c, loss in enumerate(self.losses)]
 
-    def objective(self, C: Floats) -> Floats:
-        values = np.array([point.value for point in self.points])
+    def objective(self) -> Floats:
+        """Of each column, where it is."""
+        values = np.array([point.value for point in self._points])
         penalty: Floats = 0.5 * np.einsum("rc,rc->c", self.coef, self.coef)
-        total: Floats = penalty + C * values
+        total: Floats = penalty + self.C * values
         return total
+
+    def run(
+        self,
+        C: Floats,
+        max_iter: int = 100,
+        on_record: Callable[[Record], None] | None = None,
+    ) -> list[Record]:
+        """Minimise at weights ``C`` (k,), from where the columns are."""
+        self.C = C
+        self._reopen()
+        if self._begin_anew and self._precondition:
+            self._sample = _draw_sample(self.operator, self.losses, self._rng)
+            if self._sample is not None:
+                self._start_on_sample(self._sample)
+        here = self.coef.copy(), self.scores.copy()
+        if not self._begin_anew:
+            self._follow_path()
+        self._before, self._begin_anew = here, False
+        for c, curvature in enumerate(self._curvatures):
+            self._factors[c] = None if curvature is None else curvature.factor(float(C[c]))
+        return self._iterate(max_iter, on_record)
+
+    def solution(self, history: list[Record]) -> Solution:
+        """Where the columns are; scores were moved along, and are computed from there once more."""
+        self._move_to(self.operator.scores(self.coef))
+        self.passes += 1
+        return Solution(
+            self.coef,
+            self.scores,
+            self.objective(),
+            self.gap,
+            self.converged,
+            len(history),
+            self.passes,
+            history,
+        )
+
+    def _follow_path(self) -> None:
+        """Go on in the direction of the last change of C, as far as that helps; it takes no pass."""
+        if self._before is None:
+            return
+        coef, scores = self._before
+        for c, loss in enumerate(self.losses):
+            direction, moved = self.coef[:, c] - coef[:, c], self.scores[:, c] - scores[:, c]
+            slope = float(self.coef[:, c] @ direction + self.C[c] * (self._points[c].gradient @ moved))
+            if slope < 0:
+                self._advance(loss, c, direction, moved, slope)
+        self._stalled[:] = False
+
+    def _iterate(
+        self, max_iter: int, on_record: Callable[[Record], None] | None = None
+    ) -> list[Record]:
+        operator, C, tol = self.operator, self.C, self.tol
+        limit = patience(operator)
+        plain_limit = int(max(limit, _PLAIN_PRODUCTS)) if self._precondition else _MAX_PRODUCTS
+        history: list[Record] = []
+        live = np.arange(len(self.losses))
+        iteration = 0
+        while live.size and iteration < max_iter:
+            iteration += 1
+            # 1) Gradient
+            pulled = operator.pullback(_stack([self._points[c].gradient for c in live]))
+            gradient = self.coef[:, live] + C[live] * pulled
+            self.passes += 1
+            _refuse_overflow(gradient)
+            # 2) Preconditioners, where conjugate gradients have become slow
+            built = self._renew(live, limit) if self._precondition else 0
+            # 3) Newton direction, and its scores
+            direction, moved, left, settled = self._newton_direction(gradient, live, plain_limit)
+            new = live[self._when_new[live] == 0]
+            self._when_new[new] = self._products[new]
+            slope = np.einsum("rc,rc->c", gradient, direction)
+            _refuse_overflow(slope)
+            # 4) Line search in score space
+            before = self.objective()[live]
+            for i, c in enumerate(live.tolist()):
+                self._advance(self.losses[c], c, direction[:, i], moved[:, i], slope[i])
+            # 5) Record, and let go of the columns that have converged
+            objective = self.objective()
+            seen = -0.5 * slope / before
+            self.gap[live] = np.minimum(1.0, seen + 0.5 * left / before)
+            after = _gap_after(before, objective[live], slope, left, self._step[live])
+            self.converged[live] = settled & ((self.gap[live] <= tol) | (after <= _AFTER * tol))
+            self._doubtful[live] = ~self.converged[live] & (seen <= tol)
+            if not self._precondition:
+                self._forcing[self._doubtful] *= 0.1
+            record = Record(
+                iteration,
+                objective,
+                self.gap.copy(),
+                np.array([point.auc() for point in self._points]),
+                self._step.copy(),
+                int(self._products[live].max()),
+                self.passes,
+                built,
+                time.perf_counter() - self._began,
+            )
+            history.append(record)
+            if on_record is not None:
+                on_record(record)
+            live = live[~(self.converged | self._stalled)[live]]
+        return history
+
+    def _renew(self, live: Indices, limit: float) -> int:
+        """Build preconditioners for the columns that need a new one; the number built."""
+        built = 0
+        for c in live.tolist():
+            if self._factors[c]:
+                usual = max(limit, self._when_new[c])
+            else:
+                usual = max(limit, _PLAIN_PRODUCTS) - 1
+            if self._products[c] > usual or self._doubtful[c]:
+                curvature = self._measure(c)
+                self._curvatures[c], self._factors[c] = curvature, curvature.factor(float(self.C[c]))
+                self._when_new[c] = 0
+                built += 1
+        return built
+
+    def _measure(self, column: int) -> Curvature:
+        loss, scores, sample = self.losses[column], self.scores[:, column], self._sample
+        if sample is None:
+            return Curvature(self.operator, loss, self._points[column], scores, self._rng)
+        # The sample's features are at hand already.
+        loss, scores = sample.losses[column], scores[sample.rows]
+        return Curvature(sample.operator, loss, loss.at(scores), scores, self._rng)
+
+    def _start_on_sample(self, sample: _Sample) -> None:
+        """Begin the full problem where a sample of its rows ends.
+
+        The first steps only find out which pairs stay active, and a sample whose rows are weighed up
+        to stand for all tells that as well. Its last preconditioner serves the full problem, too.
+        """
+        few = Newton(sample.operator, sample.losses, tol=_SAMPLE_TOL)
+        few._begin_anew, few._rng = False, self._rng
+        few.run(self.C, _SAMPLE_STEPS)
+        self.coef, self._curvatures = few.coef, few._curvatures
+        self._move_to(self.operator.scores(self.coef))
+        self.passes += 1 + int(np.ceil(few.passes * sample.rows.size / self.operator.n_rows))
+
+    def _newton_direction(
+        self, gradient: Floats, columns: Indices, plain_limit: int
+    ) -> tuple[Floats, Floats, Floats, np.ndarray]:
+        """Conjugate gradients on ``H d = -g``, a column leaving when its residual is small enough.
+
+        Returns the directions (r, m); their scores (n, m), gathered on the way at no further pass; what
+        is left of the system, the residual in the preconditioner's norm or the gain to be expected of
+        further products, whichever is more; and which columns reached the wanted residual.
+        """
+        operator, m = self.operator, columns.size
+        direction: Floats = np.zeros((operator.n_columns, m), order="F")
+        moved: Floats = np.zeros((operator.n_rows, m), order="F")
+        residual: Floats = np.asfortranarray(-gradient)
+        factors = [self._factors[c] for c in columns]
+        conjugate = _precondition(factors, residual)
+        first: Floats = np.einsum("rc,rc->c", residual, conjugate)
+        size = first.copy()
+        gain, tail = np.full(m, np.inf), np.zeros(m)
+        # Near the minimum, solve closely enough for this step to be the last.
+        near = np.sqrt(_AFTER * self.tol * self.objective()[columns] / np.maximum(first, 1e-300))
+        forcing = np.minimum(self._forcing[columns], np.maximum(near, _CLOSEST))
+        limits = np.array([_MAX_PRODUCTS if factor else plain_limit for factor in factors])
+        settled = first <= 0
+        open_ = np.flatnonzero(~settled)
+        count = 0
+        while open_.size:
+            count += 1
+            along = operator.scores(conjugate[:, open_])
+            curved = _stack(
+                [self._points[columns[i]].hessian_product(along[:, j]) for j, i in enumerate(open_)]
+            )
+            product = conjugate[:, open_] + self.C[columns[open_]] * operator.pullback(curved)
+            self.passes += 2
+            for j, i in enumerate(open_.tolist()):
+                step = size[i] / (conjugate[:, i] @ product[:, j])
+                ratio, gain[i] = min(step * size[i] / gain[i], 0.9), step * size[i]
+                tail[i] = gain[i] * ratio / (1.0 - ratio)
+                direction[:, i] += step * conjugate[:, i]
+                moved[:, i] += step * along[:, j]
+                residual[:, i] -= step * product[:, j]
+            smoothed = _precondition([factors[i] for i in open_], residual[:, open_])
+            for j, i in enumerate(open_.tolist()):
+                size_now = residual[:, i] @ smoothed[:, j]
+                settled[i] = size_now <= forcing[i] ** 2 * first[i]
+                conjugate[:, i] *= size_now / size[i]
+                conjugate[:, i] += smoothed[:, j]
+                size[i] = size_now
+            self._products[columns[open_]] = count
+            open_ = open_[~settled[open_] & (count < limits[open_])]
+        return direction, moved, np.maximum(size, tail), settled
+
+    def _advance(
+        self, loss: PairLoss, column: int, direction: Floats, moved: Floats, slope: float
+    ) -> None:
+        """Move one column along its direction, or mark it as stalled: rounding allows no progress."""
+        coef, scores, C = self.coef[:, column], self.scores[:, column], float(self.C[column])
+        penalty = (float(coef @ coef), float(coef @ direction), float(direction @ direction))
+        found = line_search(loss, self._points[column], scores, moved, penalty, C, slope)
+        if found is None:
+            self._step[column], self._stalled[column] = 0.0, True
+            return
+        self._step[column], self.scores[:, column], self._points[column] = found
+        coef += self._step[column] * direction
 
 
 def minimize(
@@ -165,7 +392,8 @@ def minimize(
     start : array of shape (r, k), optional
         Where to begin; zeros by default.
     tol : float
-        A column has converged when its Newton decrement is at most ``tol`` times its objective.
+        A column has converged when it is by estimate at most ``tol`` times its objective above the
+        minimum.
     max_iter : int
         Newton steps.
     precondition : bool
@@ -175,219 +403,50 @@ def minimize(
     seed : int
         For the rows the preconditioner samples; the minimiser does not depend on it.
     """
-    began, rng = time.perf_counter(), np.random.default_rng(seed)
-    precondition = precondition and operator.n_columns <= MAX_COLUMNS
-    state = _State(operator, losses, start)
-    problem = _Problem(operator, losses, C, tol, precondition, rng, began)
-    if start is None and precondition:
-        problem.sample = _draw_sample(problem)
-        if problem.sample is not None:
-            _start_on_sample(problem, problem.sample, state)
-    history = _iterate(problem, state, max_iter, on_record)
-    return _finish(problem, state, history)
+    newton = Newton(operator, losses, start=start, tol=tol, precondition=precondition, seed=seed)
+    return newton.solution(newton.run(C, max_iter, on_record))
 
 
-def _iterate(
-    problem: _Problem,
-    state: _State,
-    max_iter: int,
-    on_record: Callable[[Record], None] | None = None,
-) -> list[Record]:
-    operator, losses, C, tol = problem.operator, problem.losses, problem.C, problem.tol
-    precondition = problem.precondition
-    limit = patience(operator)
-    history: list[Record] = []
-    live = np.arange(len(losses))
-    iteration = 0
-    while live.size and iteration < max_iter:
-        iteration += 1
-        # 1) Gradient
-        pulled = operator.pullback(_stack([state.points[c].gradient for c in live]))
-        gradient = state.coef[:, live] + C[live] * pulled
-        state.passes += 1
-        _refuse_overflow(gradient)
-        # 2) Preconditioners, where conjugate gradients have become slow
-        built = 0
-        for c in live.tolist() if precondition else ():
-            if state.preconditioners[c]:
-                usual = max(limit, state.when_new[c])
-            else:
-                usual = max(limit, _PLAIN_PRODUCTS) - 1
-            if state.products[c] > usual or state.doubtful[c]:
-                state.preconditioners[c] = _make_preconditioner(problem, state, c)
-                state.when_new[c] = 0
-                built += 1
-        # 3) Newton direction, and its scores
-        plain_limit = int(max(limit, _PLAIN_PRODUCTS)) if precondition else _MAX_PRODUCTS
-        direction, moved, left, settled = _newton_direction(
-            operator, state, C, gradient, live, plain_limit
-        )
-        new = live[state.when_new[live] == 0]
-        state.when_new[new] = state.products[new]
-        slope = np.einsum("rc,rc->c", gradient, direction)
-        _refuse_overflow(slope)
-        # 4) Line search in score space
-        before = state.objective(C)
-        for i, c in enumerate(live.tolist()):
-            _advance(state, losses[c], c, direction[:, i], moved[:, i], C[c], slope[i])
-        # 5) Record, and let go of the columns that have converged
-        seen = -0.5 * slope / before[live]
-        state.gap[live] = np.minimum(1.0, seen + 0.5 * left / before[live])
-        state.converged[live] = settled & (state.gap[live] <= tol)
-        state.doubtful[live] = ~state.converged[live] & (seen <= tol)
-        if not precondition:
-            state.forcing[state.doubtful] *= 0.1
-        record = Record(
-            iteration,
-            state.objective(C),
-            state.gap.copy(),
-            np.array([point.auc() for point in state.points]),
-            state.step.copy(),
-            int(state.products[live].max()),
-            state.passes,
-            built,
-            time.perf_counter() - problem.began,
-        )
-        history.append(record)
-        if on_record is not None:
-            on_record(record)
-        live = live[~(state.converged | state.stalled)[live]]
-    return history
-
-
-def _make_preconditioner(problem: _Problem, state: _State, column: int) -> Preconditioner:
-    loss, scores, C = problem.losses[column], state.scores[:, column], problem.C[column]
-    sample = problem.sample
-    if sample is None:
-        point = state.points[column]
-        return Preconditioner(problem.operator, loss, point, scores, C, problem.rng)
-    # The sample's features are at hand already.
-    loss, scores = sample.losses[column], scores[sample.rows]
-    return Preconditioner(sample.operator, loss, loss.at(scores), scores, C, problem.rng)
-
-
-def _draw_sample(problem: _Problem) -> _Sample | None:
+def _draw_sample(
+    operator: Operator, losses: Sequence[PairLoss], rng: np.random.Generator
+) -> _Sample | None:
     """Rows of both classes of every column, if there are many times more rows than that takes."""
-    n_rows = problem.operator.n_rows
-    size = max(_SAMPLE_ROWS * problem.operator.n_columns, n_rows // 16)
+    n_rows = operator.n_rows
+    size = max(_SAMPLE_ROWS * operator.n_columns, n_rows // 16)
     share = np.zeros(n_rows)
-    for loss in problem.losses:
+    for loss in losses:
         for members in (loss.pos, loss.neg):
             share[members] = np.maximum(share[members], min(1.0, size / 2 / members.size))
     if share.sum() * _SAMPLE_GAIN > n_rows:
         return None
-    rows = np.flatnonzero(problem.rng.random(n_rows) < share)
-    losses = [loss.sample(rows, share[rows]) for loss in problem.losses]
-    if not all(loss.pos.size and loss.neg.size for loss in losses):
+    rows = np.flatnonzero(rng.random(n_rows) < share)
+    sampled = [loss.sample(rows, share[rows]) for loss in losses]
+    if not all(loss.pos.size and loss.neg.size for loss in sampled):
         return None
-    return _Sample(rows, FeatureOperator(problem.operator.rows(rows)), losses)
+    return _Sample(rows, FeatureOperator(operator.rows(rows)), sampled)
 
 
-def _start_on_sample(problem: _Problem, sample: _Sample, state: _State) -> None:
-    """Begin the full problem where a sample of its rows ends.
+def _gap_after(before: Floats, after: Floats, slope: Floats, left: Floats, step: Floats) -> Floats:
+    """Estimated relative distance to the minimum after steps along directions of conjugate gradients.
 
-    The first steps only find out which pairs stay active, and a sample whose rows are weighed up to
-    stand for all tells that as well. Its last preconditioner serves the full problem, too.
+    On a quadratic with the curvature at the start, a step t lowers the objective by
+    ``-slope (t - t^2 / 2)`` and leaves ``-slope (1 - t)^2 / 2`` and what conjugate gradients left. How
+    far the objective came out from that tells how far the curvature has changed on the way, which is
+    counted in full.
     """
-    few = _Problem(
-        sample.operator, sample.losses, problem.C, _SAMPLE_TOL, True, problem.rng, problem.began
-    )
-    begun = _State(few.operator, few.losses, None)
-    _iterate(few, begun, _SAMPLE_STEPS)
-    state.coef, state.preconditioners = begun.coef, begun.preconditioners
-    state.move_to(problem.operator.scores(state.coef), problem.losses)
-    state.passes += 1 + int(np.ceil(begun.passes * sample.rows.size / problem.operator.n_rows))
+    expected = -slope * (step - 0.5 * step**2)
+    surprise = np.abs((before - after) - expected)
+    out: Floats = (-0.5 * slope * (1.0 - step) ** 2 + 0.5 * left + surprise) / before
+    return out
 
 
-def _finish(problem: _Problem, state: _State, history: list[Record]) -> Solution:
-    # Scores were moved along with the coefficients; what is reported is computed from the latter.
-    state.move_to(problem.operator.scores(state.coef), problem.losses)
-    state.passes += 1
-    return Solution(
-        state.coef,
-        state.scores,
-        state.objective(problem.C),
-        state.gap,
-        state.converged,
-        len(history),
-        state.passes,
-        history,
-    )
-
-
-def _newton_direction(
-    operator: Operator,
-    state: _State,
-    C: Floats,
-    gradient: Floats,
-    columns: Indices,
-    plain_limit: int,
-) -> tuple[Floats, Floats, Floats, np.ndarray]:
-    """Conjugate gradients on ``H d = -g``, a column leaving when its residual is small enough.
-
-    Returns the directions (r, m); their scores (n, m), gathered on the way at no further pass; the
-    size of the residuals left, in the preconditioner's norm; and which columns reached the wanted
-    residual.
-    """
-    m = columns.size
-    direction: Floats = np.zeros((operator.n_columns, m), order="F")
-    moved: Floats = np.zeros((operator.n_rows, m), order="F")
-    residual: Floats = np.asfortranarray(-gradient)
-    conjugate: Floats = np.zeros_like(direction)
-    size, first = np.zeros(m), np.zeros(m)
-    for i, c in enumerate(columns):
-        conjugate[:, i] = _precondition(state.preconditioners[c], residual[:, i])
-        size[i] = first[i] = residual[:, i] @ conjugate[:, i]
-    limits = np.array([_MAX_PRODUCTS if state.preconditioners[c] else plain_limit for c in columns])
-    settled = first <= 0
-    open_ = np.flatnonzero(~settled)
-    count = 0
-    while open_.size:
-        count += 1
-        along = operator.scores(conjugate[:, open_])
-        curved = _stack(
-            [state.points[columns[i]].hessian_product(along[:, j]) for j, i in enumerate(open_)]
-        )
-        product = conjugate[:, open_] + C[columns[open_]] * operator.pullback(curved)
-        state.passes += 2
-        for j, i in enumerate(open_.tolist()):
-            step = size[i] / (conjugate[:, i] @ product[:, j])
-            direction[:, i] += step * conjugate[:, i]
-            moved[:, i] += step * along[:, j]
-            residual[:, i] -= step * product[:, j]
-            smoothed = _precondition(state.preconditioners[columns[i]], residual[:, i])
-            size_now = residual[:, i] @ smoothed
-            settled[i] = size_now <= state.forcing[columns[i]] ** 2 * first[i]
-            conjugate[:, i] *= size_now / size[i]
-            conjugate[:, i] += smoothed
-            size[i] = size_now
-            state.products[columns[i]] = count
-        open_ = open_[~settled[open_] & (count < limits[open_])]
-    return direction, moved, size, settled
-
-
-def _precondition(preconditioner: Preconditioner | None, vector: Floats) -> Floats:
-    return vector if preconditioner is None else preconditioner(vector)
-
-
-def _advance(
-    state: _State,
-    loss: PairLoss,
-    column: int,
-    direction: Floats,
-    moved: Floats,
-    C: float,
-    slope: float,
-) -> None:
-    """Move one column along its direction, or mark it as stalled: rounding allows no progress."""
-    coef, scores = state.coef[:, column], state.scores[:, column]
-    penalty = (float(coef @ coef), float(coef @ direction), float(direction @ direction))
-    found = line_search(loss, state.points[column], scores, moved, penalty, C, slope)
-    if found is None:
-        state.step[column], state.stalled[column] = 0.0, True
-        return
-    state.step[column], state.scores[:, column], state.points[column] = found
-    coef += state.step[column] * direction
+def _precondition(factors: Sequence[Factor | None], vectors: Floats) -> Floats:
+    """Each column by its factor."""
+    out: Floats = np.array(vectors, order="F")
+    for i, factor in enumerate(factors):
+        if factor is not None:
+            out[:, i] = factor(out[:, i])
+    return out
 
 
 def _refuse_overflow(values: Floats) -> None:

@@ -22,8 +22,21 @@ MAX_ENTRIES = 2**26
 MAX_COLUMNS = 4000
 
 
-class Preconditioner:
-    """Approximate inverse of ``I + C F'HF`` at one point of one column."""
+class Factor:
+    """Approximate inverse of ``I + C F'HF``, by its Cholesky factor."""
+
+    def __init__(self, cholesky: Floats) -> None:
+        self._cholesky = cholesky
+
+    def __call__(self, vector: Floats) -> Floats:
+        # Two triangular solves of one vector: six times faster than LAPACK's for matrices.
+        half = linalg.blas.dtrsv(self._cholesky, vector, lower=1)
+        out: Floats = linalg.blas.dtrsv(self._cholesky, half, lower=1, trans=1)
+        return out
+
+
+class Curvature:
+    """``F'HF`` on sampled rows at one point of one column, to be factored for any C."""
 
     def __init__(
         self,
@@ -31,20 +44,26 @@ class Preconditioner:
         loss: PairLoss,
         point: PairPoint,
         scores: Floats,
-        C: float,
         rng: np.random.Generator,
     ) -> None:
-        rows, share = _draw(loss, point.curvature(), _sample_size(operator), rng)
-        features = operator.rows(rows)
-        sampled = loss.sample(rows, share).at(scores[rows])
-        try:
-            self._factor = _factor(sampled.hessian_gram(features), C)
-        except linalg.LinAlgError:  # float32 rounding at a large C: once more in full
-            self._factor = _factor_with_ridge(sampled.hessian_gram(features.astype(np.float64)), C)
+        self._operator = operator
+        self._rows, share = _draw(loss, point.curvature(), _sample_size(operator), rng)
+        self._point = loss.sample(self._rows, share).at(scores[self._rows])
+        features = operator.rows(self._rows)
+        self._gram, self._exact = self._point.hessian_gram(features), features.dtype == np.float64
 
-    def __call__(self, vector: Floats) -> Floats:
-        out: Floats = linalg.cho_solve((self._factor, True), vector, check_finite=False)
-        return out
+    def factor(self, C: float) -> Factor:
+        """The approximate inverse at C."""
+        return Factor(self._cholesky(C))
+
+    def _cholesky(self, C: float) -> Floats:
+        try:
+            return _factor(self._gram, C)
+        except linalg.LinAlgError:
+            if not self._exact:  # float32 rounding at a large C: once more in full
+                features = self._operator.rows(self._rows).astype(np.float64)
+                self._gram, self._exact = self._point.hessian_gram(features), True
+            return _factor_with_ridge(self._gram, C)
 
 
 def patience(operator: Operator) -> float:
@@ -88,8 +107,9 @@ def _draw(
 
 def _factor(gram: Floats, C: float, ridge: float = 0.0) -> Floats:
     matrix = C * gram
-    matrix[np.diag_indices_from(matrix)] += 1.0 + ridge
-    out: Floats = linalg.cholesky(matrix, lower=True, overwrite_a=True, check_finite=False)
+    matrix.flat[:: len(matrix) + 1] += 1.0 + ridge
+    # Its transpose, the same matrix, lies in memory as LAPACK wants it.
+    out: Floats = linalg.cholesky(matrix.T, lower=True, overwrite_a=True, check_finite=False)
     return out
 
 

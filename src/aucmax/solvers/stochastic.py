@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from aucmax import _compiled
 from aucmax._checks import is_sparse
 from aucmax.pairs import Floats, Indices
-from aucmax.solvers import _compiled
 from aucmax.solvers.reservoir import Reservoir, dense_rows, reservoir_slots
 
 Array = npt.NDArray[Any]

@@ -1,4 +1,4 @@
-"""The loops of ``_loops`` in NumPy: the oracle they are tested against, used where numba is absent."""
+"""The loops of ``loops`` in NumPy: the oracle they are tested against, used where numba is absent."""
 
 from __future__ import annotations
 
@@ -103,3 +103,11 @@ def solam(
         total += eta
         mean += eta / total * (w - mean)
     return t, total
+
+
+def thin_scores(matrix: Array, coef: Array, out: Array, first: int, last: int) -> None:
+    out[:, first:last] = coef @ matrix[first:last].T
+
+
+def thin_pullback(matrix: Array, gradient: Array, out: Array, first: int, last: int) -> None:
+    out += gradient[:, first:last] @ matrix[first:last]

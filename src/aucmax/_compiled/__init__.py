@@ -14,19 +14,21 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
-from aucmax.solvers import _loops, _twins
+from aucmax._compiled import loops, twins
 
 #: Seconds of compiling after which a user is told what is going on.
 _SILENT = 1.0
 
+_COMPILING = threading.Lock()
+
 
 def run(name: str, *arguments: Any) -> Any:
-    """Call the loop ``name`` of ``_loops``."""
+    """Call the loop ``name`` of ``loops``."""
     loop, typeof = _loop(name)
     if typeof is not None:
         types = tuple(typeof(argument) for argument in arguments)
         if types not in loop.signatures:
-            with _announced():
+            with _COMPILING, _announced():  # threads that need the same loop wait for one
                 loop.compile(types)
     return loop(*arguments)
 
@@ -37,12 +39,12 @@ def _loop(name: str) -> tuple[Any, Callable[[Any], Any] | None]:
     try:
         numba: Any = import_module("numba")
     except ImportError:
-        return getattr(_twins, name), None
+        return getattr(twins, name), None
     if numba.config.DISABLE_JIT:
-        return getattr(_twins, name), None
+        return getattr(twins, name), None
     # Sums may be reordered, which is what lets them use vector instructions; NaN stays NaN.
     options = {"nogil": True, "error_model": "numpy", "fastmath": {"reassoc", "contract", "nsz"}}
-    function = getattr(_loops, name)
+    function = getattr(loops, name)
     try:
         return numba.njit(cache=True, **options)(function), numba.typeof
     except RuntimeError:  # no folder for the cache can be written

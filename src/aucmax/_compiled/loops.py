@@ -2,7 +2,7 @@
 
 Each is a plain function over arrays: random choices come in as indices, results go out through the
 arrays it is handed (``w`` and the buffers are changed in place) and a small tuple of numbers.
-``_twins`` holds the same functions in NumPy. The two give the same result up to the order of sums.
+``twins`` holds the same functions in NumPy. The two give the same result up to the order of sums.
 Rows are C-contiguous, ``w`` is of their dtype, running means are float64.
 """
 
@@ -171,3 +171,63 @@ def solam(
         for k in range(d):
             mean[k] += share * (w[k] - mean[k])
     return t, total
+
+
+def thin_scores(matrix: Array, coef: Array, out: Array, first: int, last: int) -> None:
+    """``out[:, i] = coef @ matrix[i]`` for rows ``first`` to ``last``, for coef (k, r) and out (k, n).
+
+    Four columns at a time share one read of a row.
+    """
+    k, r = coef.shape
+    zero = np.zeros(1, matrix.dtype)[0]
+    for i in range(first, last):
+        c = 0
+        while c + 4 <= k:
+            s0 = s1 = s2 = s3 = zero
+            for j in range(r):
+                value = matrix[i, j]
+                s0 += value * coef[c, j]
+                s1 += value * coef[c + 1, j]
+                s2 += value * coef[c + 2, j]
+                s3 += value * coef[c + 3, j]
+            out[c, i], out[c + 1, i], out[c + 2, i], out[c + 3, i] = s0, s1, s2, s3
+            c += 4
+        while c + 2 <= k:
+            s0 = s1 = zero
+            for j in range(r):
+                value = matrix[i, j]
+                s0 += value * coef[c, j]
+                s1 += value * coef[c + 1, j]
+            out[c, i], out[c + 1, i] = s0, s1
+            c += 2
+        if c < k:
+            s0 = zero
+            for j in range(r):
+                s0 += matrix[i, j] * coef[c, j]
+            out[c, i] = s0
+
+
+def thin_pullback(matrix: Array, gradient: Array, out: Array, first: int, last: int) -> None:
+    """``out += gradient[:, first:last] @ matrix[first:last]``, for gradient (k, n) and out (k, r).
+
+    Four rows at a time share one read and write of the sums.
+    """
+    k, r = out.shape
+    i = first
+    while i + 4 <= last:
+        for c in range(k):
+            g0, g1, g2, g3 = gradient[c, i], gradient[c, i + 1], gradient[c, i + 2], gradient[c, i + 3]
+            for j in range(r):
+                out[c, j] += (
+                    g0 * matrix[i, j]
+                    + g1 * matrix[i + 1, j]
+                    + g2 * matrix[i + 2, j]
+                    + g3 * matrix[i + 3, j]
+                )
+        i += 4
+    while i < last:
+        for c in range(k):
+            g0 = gradient[c, i]
+            for j in range(r):
+                out[c, j] += g0 * matrix[i, j]
+        i += 1
