@@ -11,6 +11,9 @@ __version__ = "0.1.0"
 _HOMES = {
     "KernelAUCClassifier": "aucmax.classifiers",
     "LinearAUCClassifier": "aucmax.classifiers",
+    "KernelAUCClassifierCV": "aucmax.search",
+    "LinearAUCClassifierCV": "aucmax.search",
+    "CVPathDisplay": "aucmax.display",
     "NystroemFeatures": "aucmax.features.nystroem",
     "FourierFeatures": "aucmax.features.fourier",
     "SGDAUCClassifier": "aucmax.streaming",
@@ -21,10 +24,13 @@ _HOMES = {
 }
 
 __all__ = [
+    "CVPathDisplay",
     "FourierFeatures",
     "KernelAUCClassifier",
+    "KernelAUCClassifierCV",
     "KernelRankSVM",
     "LinearAUCClassifier",
+    "LinearAUCClassifierCV",
     "NystroemFeatures",
     "OAMClassifier",
     "SGDAUCClassifier",
@@ -36,8 +42,10 @@ if TYPE_CHECKING:
     from aucmax import metrics
     from aucmax.baselines import KernelRankSVM, OAMClassifier, SOLAMClassifier
     from aucmax.classifiers import KernelAUCClassifier, LinearAUCClassifier
+    from aucmax.display import CVPathDisplay
     from aucmax.features.fourier import FourierFeatures
     from aucmax.features.nystroem import NystroemFeatures
+    from aucmax.search import KernelAUCClassifierCV, LinearAUCClassifierCV
     from aucmax.streaming import SGDAUCClassifier
 
 

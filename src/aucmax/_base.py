@@ -35,13 +35,14 @@ class RankingClassifier(ClassifierMixin, BaseEstimator):
     scaler_: StandardScaler | None
 
     def _fit(self, X: Any, y: Any, sample_weight: Any = None, **extra: Any) -> Any:
-        """Check, standardise, learn; ``_fit_columns`` gets what a subclass's ``fit`` takes beside."""
+        """Check, standardise, learn; ``_fit_columns`` gets what ``_prepare`` makes of the rest."""
         self._check_params()
         with all_or_nothing(self):
             check_labels(y)
             X, y = check_rows(self, X, y)
             check_classification_targets(y)
             weight = check_weight(sample_weight, X.shape[0])
+            extra = self._prepare(X, y, weight, **extra)
             X, y, weight = drop_absent(X, y, weight)
             self.classes_, codes = np.unique(y, return_inverse=True)
             if self.classes_.size < 2:
@@ -80,6 +81,10 @@ class RankingClassifier(ClassifierMixin, BaseEstimator):
 
     def _check_params(self) -> None:
         raise NotImplementedError
+
+    def _prepare(self, X: Any, y: Any, weight: np.ndarray, **extra: Any) -> dict[str, Any]:
+        """What ``_fit_columns`` takes beside, from checked rows before absent ones are dropped."""
+        return extra
 
     def _fit_columns(self, X: Any, codes: np.ndarray, weight: np.ndarray, **extra: Any) -> None:
         """Learn from standardised rows: set ``intercept_`` and all that ``_scores`` needs."""

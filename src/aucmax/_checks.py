@@ -47,6 +47,26 @@ def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
         raise ValueError(f"{name} must be one of {listed}; got {value!r}.")
 
 
+def check_increasing(name: str, values: Any) -> None:
+    """Refuse a grid that is not a row of rising positive numbers."""
+    try:
+        grid = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} must hold numbers; got {values!r}.") from None
+    if grid.ndim != 1 or not grid.size:
+        raise ValueError(f"{name} must be a list of at least one number; got {values!r}.")
+    bad = np.flatnonzero(~(np.isfinite(grid) & (grid > 0)))
+    if bad.size:
+        raise ValueError(f"{name} must be positive and finite; entry {bad[0]} is {grid[bad[0]]:g}.")
+    falls = np.flatnonzero(np.diff(grid) <= 0)
+    if falls.size:
+        i = falls[0]
+        raise ValueError(
+            f"{name} must rise from entry to entry; entry {i} is {grid[i]:g} and the next "
+            f"{grid[i + 1]:g}. Use sorted(set({name}))."
+        )
+
+
 def check_gamma(value: Any) -> None:
     """Refuse a bandwidth that is neither a rule's name nor a positive number."""
     if isinstance(value, str):

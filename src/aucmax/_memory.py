@@ -53,6 +53,14 @@ def available_bytes() -> int | None:
         return None
 
 
+def fits(needed: int, max_memory: int | str | None) -> bool:
+    """Whether so many bytes are within the limit, or free (in that case with a fifth to spare)."""
+    if max_memory is not None:
+        return needed <= parse_bytes(max_memory)
+    free = available_bytes()
+    return free is None or needed <= 0.8 * free
+
+
 def check_fits(what: str, needed: int, max_memory: int | str | None) -> None:
     """Refuse work whose largest array is above the limit, before it starts."""
     limit = available_bytes() if max_memory is None else parse_bytes(max_memory)

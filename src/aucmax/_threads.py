@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from contextvars import copy_context
 from functools import cache
+from typing import Any
 
 from threadpoolctl import ThreadpoolController
 
@@ -14,17 +16,25 @@ _BLOCK_BYTES = 2**21
 
 
 def over_blocks(
-    work: Callable[[slice], None], n_rows: int, row_bytes: int, block_rows: int | None = None
+    work: Callable[[slice], None],
+    n_rows: int,
+    row_bytes: int,
+    block_rows: int | None = None,
+    blas: bool = True,
 ) -> None:
-    """Call ``work`` on consecutive slices of the rows, over threads. Slices do not overlap."""
+    """Call ``work`` on consecutive slices of the rows, over threads. Slices do not overlap.
+
+    ``blas`` tells whether the work calls BLAS, which is then held to one thread each.
+    """
     step = block_rows or max(16, _BLOCK_BYTES // max(1, row_bytes))
     blocks = [slice(start, min(start + step, n_rows)) for start in range(0, n_rows, step)]
-    workers = min(cpu_count(), len(blocks))
+    workers = min(thread_count(), len(blocks))
     if workers <= 1:
         for block in blocks:
             work(block)
         return
-    with _libraries().limit(limits=1, user_api="blas"), ThreadPoolExecutor(workers) as pool:
+    held = one_blas_thread() if blas else nullcontext()
+    with held, ThreadPoolExecutor(workers) as pool:
         try:
             # Each in a copy of the caller's context, which holds numpy's error state.
             contexts = [copy_context() for _ in blocks]
@@ -38,6 +48,23 @@ def over_blocks(
 def _libraries() -> ThreadpoolController:
     """The BLAS libraries of this process; finding them takes milliseconds, so it is done once."""
     return ThreadpoolController()
+
+
+def one_blas_thread() -> Any:
+    """A context in which BLAS, and work over blocks, keep to the calling thread: it has company."""
+    return _libraries().limit(limits=1, user_api="blas")
+
+
+def thread_count() -> int:
+    """Threads to spread over: the cores, or what BLAS has been limited to where that is less.
+
+    joblib's worker processes, and code that runs its own threads, limit BLAS; following that keeps
+    their number and ours from multiplying.
+    """
+    blas = [
+        library.num_threads for library in _libraries().lib_controllers if library.user_api == "blas"
+    ]
+    return min([cpu_count(), *blas])
 
 
 def cpu_count() -> int:

@@ -32,8 +32,8 @@ from aucmax.solvers.stochastic import PairSGD, first_step, mean_square
 __all__ = ["KernelAUCClassifier", "LinearAUCClassifier"]
 
 #: What ``max_iter="auto"`` stands for: Newton steps, epochs.
-_MAX_STEPS = 100
-_EPOCHS = 20
+MAX_STEPS = 100
+EPOCHS = 20
 
 
 class _NewtonClassifier(WeightedClassifier):
@@ -53,7 +53,7 @@ class _NewtonClassifier(WeightedClassifier):
     def _solve(self, operator: Operator, codes: np.ndarray, weight: np.ndarray) -> Solution:
         positives = self._positives(codes)
         losses = [PairLoss(positive, weight) for positive in positives]
-        max_iter = _MAX_STEPS if self.max_iter == "auto" else int(self.max_iter)
+        max_iter = MAX_STEPS if self.max_iter == "auto" else int(self.max_iter)
         with LiveLine(partial(describe_step, tol=self.tol)) as line:
             solution = minimize(
                 operator,
@@ -84,7 +84,108 @@ class _NewtonClassifier(WeightedClassifier):
         warn_user(f"{type(self).__name__} stopped {done} the optimum: {advice}.", ConvergenceWarning)
 
 
-class KernelAUCClassifier(_NewtonClassifier):
+def feature_operator(
+    X: Any,
+    feature_map: NystroemFeatures | FourierFeatures,
+    raw: np.ndarray | None = None,
+    project: bool | None = None,
+) -> Operator:
+    """Rows under a fitted map, as a solver sees them."""
+    if isinstance(feature_map, NystroemFeatures):
+        return map_operator(X, feature_map, raw, project)
+    return FeatureOperator(feature_map.transform(X))
+
+
+def map_features(
+    X: Any, feature_map: NystroemFeatures | FourierFeatures, raw: np.ndarray | None = None
+) -> np.ndarray:
+    """Features of rows under a fitted map, made blockwise."""
+    if isinstance(feature_map, NystroemFeatures):
+        return feature_map.linear(X, feature_map.projection_, raw=raw)
+    return feature_map.transform(X)
+
+
+class KernelScores:
+    """Scores over a kernel map: its parameters checked, the map made, rows brought to its dtype."""
+
+    kernel: str
+    gamma: str | float
+    degree: int
+    coef0: float
+    n_landmarks: int | str
+    landmarks: Any
+    feature_map: str
+    max_memory: int | str | None
+    random_state: Any
+    verbose: int
+    feature_map_: NystroemFeatures | FourierFeatures
+    coef_: np.ndarray
+
+    def _check_map(self) -> None:
+        check_choice("feature_map", self.feature_map, ("nystroem", "fourier"))
+        check_choice("kernel", self.kernel, KERNELS)
+        if self.feature_map == "fourier" and self.kernel not in FOURIER_KERNELS:
+            raise ValueError(
+                f'feature_map="fourier" knows the kernels {FOURIER_KERNELS}; got kernel='
+                f'{self.kernel!r}. Use feature_map="nystroem" for it.'
+            )
+        if self.n_landmarks != "auto":
+            check_number("n_landmarks", self.n_landmarks, low=1, closed=True, integer=True)
+        if self.max_memory is not None:
+            parse_bytes(self.max_memory)
+        if isinstance(self.landmarks, str):
+            check_choice("landmarks", self.landmarks, STRATEGIES)
+        elif np.ndim(self.landmarks) != 2:
+            raise ValueError(
+                f"landmarks must be one of {STRATEGIES} or a dense array of shape (v, d); "
+                f"got {self.landmarks!r}."
+            )
+
+    def _make_map(self) -> NystroemFeatures | FourierFeatures:
+        """The map, unfitted."""
+        if self.feature_map == "fourier":
+            made: Any = FourierFeatures(
+                landmark_count(self.n_landmarks),
+                kernel=self.kernel,
+                gamma=self.gamma,
+                random_state=self.random_state,
+            )
+        else:
+            made = NystroemFeatures(
+                self.n_landmarks,
+                landmarks=self.landmarks,
+                kernel=self.kernel,
+                gamma=self.gamma,
+                degree=self.degree,
+                coef0=self.coef0,
+                random_state=self.random_state,
+                verbose=self.verbose,
+            )
+        return made.set_output(transform="default")
+
+    def _block_rows(self, X: Any) -> tuple[Any, int]:
+        """Rows in the dtype that kernel values are held in, and the bytes these take, if they fit."""
+        n_rows, width = X.shape[0], self._width(X.shape[0])
+        if n_rows * width * 8 > FLOAT64_BYTES:
+            X = X.astype(np.float32, copy=False)
+        what = f"The block of {n_rows:,} rows x {width:,} kernel features in {X.dtype}"
+        # Landmarks (dense, with their copies in float64) count where there are very many columns.
+        needed = n_rows * width * X.dtype.itemsize + 24 * width * X.shape[1]
+        check_fits(what, needed, self.max_memory)
+        return X, needed
+
+    def _width(self, n_rows: int) -> int:
+        wanted = landmark_count(self.n_landmarks)
+        if self.feature_map == "fourier":
+            return wanted
+        return min(wanted, n_rows) if isinstance(self.landmarks, str) else len(self.landmarks)
+
+    def _scores(self, X: Any) -> np.ndarray:
+        X = self._scaled(X).astype(self.feature_map_.dtype, copy=False)  # type: ignore[attr-defined]
+        return self.feature_map_.linear(X, self.coef_.T)
+
+
+class KernelAUCClassifier(KernelScores, _NewtonClassifier):
     """Nonlinear classifier that minimises the exact AUC loss over all positive-negative pairs.
 
     Rows are standardised and mapped to kernel features ``phi``; the solver finds the minimiser of ::
@@ -199,62 +300,16 @@ class KernelAUCClassifier(_NewtonClassifier):
 
     def _check_params(self) -> None:
         super()._check_params()
-        check_choice("feature_map", self.feature_map, ("nystroem", "fourier"))
         check_choice("solver", self.solver, ("newton", "sgd"))
-        check_choice("kernel", self.kernel, KERNELS)
-        if self.feature_map == "fourier" and self.kernel not in FOURIER_KERNELS:
-            raise ValueError(
-                f'feature_map="fourier" knows the kernels {FOURIER_KERNELS}; got kernel='
-                f'{self.kernel!r}. Use feature_map="nystroem" for it.'
-            )
-        if self.n_landmarks != "auto":
-            check_number("n_landmarks", self.n_landmarks, low=1, closed=True, integer=True)
-        if self.max_memory is not None:
-            parse_bytes(self.max_memory)
-        if isinstance(self.landmarks, str):
-            check_choice("landmarks", self.landmarks, STRATEGIES)
-        elif np.ndim(self.landmarks) != 2:
-            raise ValueError(
-                f"landmarks must be one of {STRATEGIES} or a dense array of shape (v, d); "
-                f"got {self.landmarks!r}."
-            )
-
-    def _make_map(self) -> NystroemFeatures | FourierFeatures:
-        if self.feature_map == "fourier":
-            return FourierFeatures(
-                landmark_count(self.n_landmarks),
-                kernel=self.kernel,
-                gamma=self.gamma,
-                random_state=self.random_state,
-            )
-        return NystroemFeatures(
-            self.n_landmarks,
-            landmarks=self.landmarks,
-            kernel=self.kernel,
-            gamma=self.gamma,
-            degree=self.degree,
-            coef0=self.coef0,
-            random_state=self.random_state,
-            verbose=self.verbose,
-        )
+        self._check_map()
 
     def _fit_columns(self, X: Any, codes: np.ndarray, weight: np.ndarray, **_: Any) -> None:
-        n_rows = X.shape[0]
-        width = self._width(n_rows)
-        if n_rows * width * 8 > FLOAT64_BYTES:
-            X = X.astype(np.float32, copy=False)
-        what = f"The block of {n_rows:,} rows x {width:,} kernel features in {X.dtype}"
-        # Landmarks (dense, with their copies in float64) count where there are very many columns.
-        needed = n_rows * width * X.dtype.itemsize + 24 * width * X.shape[1]
-        check_fits(what, needed, self.max_memory)
-        self.feature_map_ = self._make_map().set_output(transform="default")
-        self.feature_map_.fit(X, codes, sample_weight=weight)
+        X = self._block_rows(X)[0]
+        self.feature_map_ = self._make_map().fit(X, codes, sample_weight=weight)
         if self.solver == "sgd":
             coef = self._descend(self.feature_map_.transform(X), codes, weight)
-        elif isinstance(self.feature_map_, NystroemFeatures):
-            coef = self._solve(map_operator(X, self.feature_map_), codes, weight).coef
         else:
-            coef = self._solve(FeatureOperator(self.feature_map_.transform(X)), codes, weight).coef
+            coef = self._solve(feature_operator(X, self.feature_map_), codes, weight).coef
         self.coef_ = self.feature_map_.fold(coef).T
 
     def _descend(self, features: np.ndarray, codes: np.ndarray, weight: np.ndarray) -> np.ndarray:
@@ -266,7 +321,7 @@ class KernelAUCClassifier(_NewtonClassifier):
             alpha=1.0 / (self.C * weight.sum()),
             eta0=first_step(mean_square(features)),
         )
-        epochs = _EPOCHS if self.max_iter == "auto" else int(self.max_iter)
+        epochs = EPOCHS if self.max_iter == "auto" else int(self.max_iter)
         with LiveLine(partial(describe_epoch, epochs=epochs)) as line:
             coef, _, history = run_epochs(
                 [make() for _ in positives],
@@ -280,16 +335,6 @@ class KernelAUCClassifier(_NewtonClassifier):
         self._set_thresholds(FeatureOperator(features).scores(coef), positives, weight)
         self.history_, self.n_iter_ = plain_records(history), len(history)
         return coef
-
-    def _width(self, n_rows: int) -> int:
-        wanted = landmark_count(self.n_landmarks)
-        if self.feature_map == "fourier":
-            return wanted
-        return min(wanted, n_rows) if isinstance(self.landmarks, str) else len(self.landmarks)
-
-    def _scores(self, X: Any) -> np.ndarray:
-        X = self._scaled(X).astype(self.feature_map_.dtype, copy=False)
-        return self.feature_map_.linear(X, self.coef_.T)
 
 
 class LinearAUCClassifier(LinearScores, _NewtonClassifier):

@@ -107,9 +107,11 @@ class FeatureMap(Protocol):
 
     projection_: Floats
 
-    def kernel_block(self, X: Any) -> Array: ...
+    def kernel_block(self, X: Any, raw: Array | None = None) -> Array: ...
 
-    def transform(self, X: Any) -> Array: ...
+    def linear(
+        self, X: Any, coef: Array, block_rows: int | None = None, raw: Array | None = None
+    ) -> Array: ...
 
 
 def pays_to_project(n_landmarks: int, rank: int, passes: float = EXPECTED_PASSES) -> bool:
@@ -126,12 +128,14 @@ def pays_to_project(n_landmarks: int, rank: int, passes: float = EXPECTED_PASSES
     return 2.0 * n_landmarks * rank < passes * 4.0 * (n_landmarks - rank) * FLOPS_PER_BYTE
 
 
-def map_operator(X: Any, feature_map: FeatureMap) -> Operator:
-    """Rows of ``X`` under a landmark map, folded or projected, whichever is cheaper."""
+def map_operator(
+    X: Any, feature_map: FeatureMap, raw: Array | None = None, project: bool | None = None
+) -> Operator:
+    """Rows of ``X`` under a landmark map, folded or projected, whichever is cheaper (or as told)."""
     n_landmarks, rank = feature_map.projection_.shape
-    if pays_to_project(n_landmarks, rank):
-        return FeatureOperator(feature_map.transform(X))
-    return KernelOperator(feature_map.kernel_block(X), feature_map.projection_)
+    if pays_to_project(n_landmarks, rank) if project is None else project:
+        return FeatureOperator(feature_map.linear(X, feature_map.projection_, raw=raw))
+    return KernelOperator(feature_map.kernel_block(X, raw), feature_map.projection_)
 
 
 def _columns_product(matrix: Any, coef: Floats) -> Floats:
@@ -148,7 +152,7 @@ def _columns_product(matrix: Any, coef: Floats) -> Floats:
         def work(rows: slice) -> None:
             _compiled.run("thin_scores", matrix, right, narrow, rows.start, rows.stop)
 
-        over_blocks(work, len(matrix), 0, _SUM_ROWS)
+        over_blocks(work, len(matrix), 0, _SUM_ROWS, blas=False)
         wide: Floats = narrow.astype(np.float64).T
         return wide
     product: Array = matrix @ coef
@@ -170,7 +174,7 @@ def _rows_product(matrix: Any, gradient: Floats) -> Floats:
             left = narrow[0, rows] if len(narrow) == 1 else narrow[:, rows]
             part[...] = left @ matrix[rows]
 
-    over_blocks(work, matrix.shape[0], 0, _SUM_ROWS)
+    over_blocks(work, matrix.shape[0], 0, _SUM_ROWS, blas=not thin)
     out: Floats = parts.sum(axis=0, dtype=np.float64).T
     return out
 

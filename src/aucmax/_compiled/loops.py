@@ -65,6 +65,57 @@ def pair_sgd(
     return t, q, active
 
 
+def pair_sgd_grid(
+    X: Array,
+    pos: Array,
+    neg: Array,
+    w: Array,
+    mean: Array,
+    t: int,
+    q: int,
+    alpha: Array,
+    t0: Array,
+    regularize_every: int,
+    average_every: int,
+    average_power: float,
+) -> tuple[int, int]:
+    """``pair_sgd`` at several ``alpha`` (with their ``t0``) over the same pairs; w, mean are (m, d).
+
+    The two rows of a step are read once, for all. Returns the new ``t`` and ``q``.
+    """
+    m, d = w.shape
+    narrow = np.zeros(1, w.dtype)  # brings numbers to the dtype of w
+    zero = narrow[0]
+    difference = np.empty(d, w.dtype)
+    for s in range(pos.size):
+        i, j = pos[s], neg[s]
+        t += 1
+        for k in range(d):
+            difference[k] = X[i, k] - X[j, k]
+        for c in range(m):
+            margin = zero
+            for k in range(d):
+                margin += w[c, k] * difference[k]
+            if margin < 1:
+                narrow[0] = 1.0 / (alpha[c] * (t + t0[c]))
+                step = narrow[0]
+                for k in range(d):
+                    w[c, k] += step * difference[k]
+        if t % regularize_every == 0:
+            for c in range(m):
+                narrow[0] = 1.0 - regularize_every / (t + t0[c])
+                keep = narrow[0]
+                for k in range(d):
+                    w[c, k] *= keep
+        if average_every and t % average_every == 0:
+            share = (average_power + 1.0) / (q + average_power + 1.0)
+            for c in range(m):
+                for k in range(d):
+                    mean[c, k] += share * (w[c, k] - mean[c, k])
+            q += 1
+    return t, q
+
+
 def oam(
     X: Array,
     positive: Array,

@@ -39,6 +39,27 @@ def pair_sgd(
     return t, q, active
 
 
+def pair_sgd_grid(
+    X: Array,
+    pos: Array,
+    neg: Array,
+    w: Array,
+    mean: Array,
+    t: int,
+    q: int,
+    alpha: Array,
+    t0: Array,
+    regularize_every: int,
+    average_every: int,
+    average_power: float,
+) -> tuple[int, int]:
+    every = (regularize_every, average_every, average_power)
+    ends = (t, q)
+    for c in range(len(w)):
+        ends = pair_sgd(X, pos, neg, w[c], mean[c], t, q, alpha[c], t0[c], *every)[:2]
+    return ends
+
+
 def oam(
     X: Array,
     positive: Array,

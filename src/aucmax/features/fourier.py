@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -94,6 +95,15 @@ class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
             self.offsets_ = random.uniform(0.0, 2.0 * np.pi, self.n_components).astype(X.dtype)
             self._n_features_out = self.n_components
         return self
+
+    def with_gamma(self, gamma: float) -> FourierFeatures:
+        """This fitted map at another bandwidth: the same frequencies, rescaled."""
+        other = copy(self)
+        ratio = gamma / self.gamma_
+        other.frequencies_ = self.frequencies_ * (np.sqrt(ratio) if self.kernel == "rbf" else ratio)
+        other.frequencies_ = other.frequencies_.astype(self.dtype)
+        other.gamma_ = float(gamma)
+        return other
 
     def transform(self, X: Any) -> Array:
         """Features of shape (n, n_components), in the dtype of X; beside them only blocks are held."""

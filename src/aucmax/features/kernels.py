@@ -75,6 +75,10 @@ class LandmarkKernel:
         return (self.gamma * np.vstack(rows)).astype(self.dtype)
 
     def __call__(self, X: Any, out: Array) -> Array:
+        return self.finish(self.raw(X, out))
+
+    def raw(self, X: Any, out: Array) -> Array:
+        """What is linear in gamma: its product with minus the distances, or with inner products."""
         if self.name == "rbf":
             return self._rbf(X, out)
         if self.name == "laplacian":
@@ -82,8 +86,14 @@ class LandmarkKernel:
 
             dense = X.toarray() if is_sparse(X) else X
             np.multiply(manhattan_distances(dense, self._landmarks), -self.gamma, out=out)
-            return np.exp(out, out=out)
+            return out
         self._product(X, self._right, out)
+        return out
+
+    def finish(self, out: Array) -> Array:
+        """Kernel values from raw ones, in place."""
+        if self.name in ("rbf", "laplacian"):
+            return np.exp(out, out=out)
         if self.name == "polynomial":
             out += self.coef0
             np.power(out, self.degree, out=out)
@@ -101,8 +111,7 @@ class LandmarkKernel:
             np.subtract(X, self._centre, out=rows)
             wide[:, -2] = np.einsum("ij,ij->i", rows, rows)
             np.matmul(wide, self._right, out=out)
-        np.minimum(out, 0, out=out)
-        return np.exp(out, out=out)
+        return np.minimum(out, 0, out=out)
 
     def _product(self, X: Any, right: Array, out: Array) -> None:
         if is_sparse(X):
@@ -111,29 +120,55 @@ class LandmarkKernel:
             np.matmul(X.astype(self.dtype, copy=False), right, out=out)
 
 
-def kernel_matrix(kernel: LandmarkKernel, X: Any) -> Array:
-    """``k(X, U)``, shape (n, v), in the dtype of the kernel."""
+def raw_matrix(kernel: LandmarkKernel, X: Any) -> Array:
+    """Raw values (n, v) of a kernel whose gamma is 1: from them, any other gamma's follow."""
     out = np.empty((X.shape[0], kernel.n_landmarks), dtype=kernel.dtype)
 
     def work(rows: slice) -> None:
-        kernel(X[rows], out[rows])
+        kernel.raw(X[rows], out[rows])
 
-    over_blocks(work, X.shape[0], (kernel.n_landmarks + X.shape[1]) * kernel.dtype.itemsize)
+    over_blocks(work, X.shape[0], _row_bytes(kernel, X))
     return out
 
 
-def kernel_product(kernel: LandmarkKernel, X: Any, coef: Array, block_rows: int | None = None) -> Array:
+def kernel_matrix(kernel: LandmarkKernel, X: Any, raw: Array | None = None) -> Array:
+    """``k(X, U)``, shape (n, v), in the dtype of the kernel; from :func:`raw_matrix` where given."""
+    out = np.empty((X.shape[0], kernel.n_landmarks), dtype=kernel.dtype)
+
+    def work(rows: slice) -> None:
+        _block(kernel, X, raw, rows, out[rows])
+
+    over_blocks(work, X.shape[0], _row_bytes(kernel, X))
+    return out
+
+
+def kernel_product(
+    kernel: LandmarkKernel,
+    X: Any,
+    coef: Array,
+    block_rows: int | None = None,
+    raw: Array | None = None,
+) -> Array:
     """``k(X, U) @ coef`` for coef (v, m), of which only blocks of kernel values are ever held."""
     coef = coef.astype(kernel.dtype)
     out = np.empty((X.shape[0], coef.shape[1]), dtype=kernel.dtype)
 
     def work(rows: slice) -> None:
         block = np.empty((rows.stop - rows.start, kernel.n_landmarks), dtype=kernel.dtype)
-        np.matmul(kernel(X[rows], block), coef, out=out[rows])
+        np.matmul(_block(kernel, X, raw, rows, block), coef, out=out[rows])
 
-    row_bytes = (kernel.n_landmarks + X.shape[1]) * kernel.dtype.itemsize
-    over_blocks(work, X.shape[0], row_bytes, block_rows)
+    over_blocks(work, X.shape[0], _row_bytes(kernel, X), block_rows)
     return out
+
+
+def _block(kernel: LandmarkKernel, X: Any, raw: Array | None, rows: slice, out: Array) -> Array:
+    if raw is None:
+        return kernel(X[rows], out)
+    return kernel.finish(np.multiply(raw[rows], kernel.gamma, out=out))
+
+
+def _row_bytes(kernel: LandmarkKernel, X: Any) -> int:
+    return int((kernel.n_landmarks + X.shape[1]) * kernel.dtype.itemsize)
 
 
 def resolve_gamma(gamma: str | float, X: Any, weight: Array, kernel: str) -> float:

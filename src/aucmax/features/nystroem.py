@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,7 @@ from aucmax.features.kernels import (
     LandmarkKernel,
     kernel_matrix,
     kernel_product,
+    raw_matrix,
     resolve_gamma,
 )
 from aucmax.features.landmarks import STRATEGIES, choose_landmarks
@@ -218,8 +220,9 @@ class NystroemFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
                 "(rank 1): raise gamma or lower cut."
             )
 
-    def _kernel(self, dtype: npt.DTypeLike) -> LandmarkKernel:
-        return LandmarkKernel(self.landmarks_, self.kernel, self.gamma_, self.degree, self.coef0, dtype)
+    def _kernel(self, dtype: npt.DTypeLike, gamma: float | None = None) -> LandmarkKernel:
+        gamma = self.gamma_ if gamma is None else gamma
+        return LandmarkKernel(self.landmarks_, self.kernel, gamma, self.degree, self.coef0, dtype)
 
     def transform(self, X: Any) -> Array:
         """Features of shape (n, rank_), in the dtype of X; beside them only blocks are held."""
@@ -227,13 +230,26 @@ class NystroemFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         X = check_rows(self, X, reset=False)
         return self.linear(X, self.projection_)
 
-    def kernel_block(self, X: Any) -> Array:
+    def kernel_block(self, X: Any, raw: Array | None = None) -> Array:
         """Kernel values against all landmarks, shape (n, v), in the dtype of X (checked already)."""
-        return kernel_matrix(self._kernel(X.dtype), X)
+        return kernel_matrix(self._kernel(X.dtype), X, raw)
 
-    def linear(self, X: Any, coef: Array, block_rows: int | None = None) -> Array:
+    def linear(
+        self, X: Any, coef: Array, block_rows: int | None = None, raw: Array | None = None
+    ) -> Array:
         """``k(X, U) @ coef`` for coef (v, m), blockwise; X has been checked already."""
-        return kernel_product(self._kernel(X.dtype), X, coef, block_rows)
+        return kernel_product(self._kernel(X.dtype), X, coef, block_rows, raw)
+
+    def raw_block(self, X: Any) -> Array:
+        """What kernel values of every gamma follow from: distances or inner products, (n, v)."""
+        return raw_matrix(self._kernel(X.dtype, gamma=1.0), X)
+
+    def with_gamma(self, gamma: float) -> NystroemFeatures:
+        """This fitted map at another bandwidth: the same landmarks, decomposed anew."""
+        other = copy(self)
+        other.gamma_ = float(gamma)
+        other._decompose()
+        return other
 
     @property
     def dtype(self) -> np.dtype[Any]:

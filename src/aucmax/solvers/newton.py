@@ -36,9 +36,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from aucmax.operators import FeatureOperator, Operator
-from aucmax.pairs import Floats, Indices, PairLoss
+from aucmax.pairs import Floats, Indices, PairLoss, inner
 from aucmax.solvers.line_search import line_search
-from aucmax.solvers.preconditioner import MAX_COLUMNS, Curvature, Factor, patience
+from aucmax.solvers.preconditioner import (
+    MAX_COLUMNS,
+    ROWS_PER_COLUMN,
+    Curvature,
+    Factor,
+    patience,
+    sample_size,
+)
 
 #: Relative residual at which conjugate gradients stop, unless a column needs more.
 _FORCING = 0.3
@@ -144,6 +151,7 @@ class Newton:
         self._factors: list[Factor | None] = [None] * k
         self._products = np.zeros(k, dtype=np.intp)
         self._when_new = np.zeros(k, dtype=np.intp)  # products the preconditioner took at first
+        self._rows_per_column = [ROWS_PER_COLUMN] * k
         self._step: Floats = np.zeros(k)
         self._reopen()
 
@@ -183,8 +191,7 @@ class Newton:
         if not self._begin_anew:
             self._follow_path()
         self._before, self._begin_anew = here, False
-        for c, curvature in enumerate(self._curvatures):
-            self._factors[c] = None if curvature is None else curvature.factor(float(C[c]))
+        self._factors = [None] * len(self.losses)  # made for the new C where needed
         return self._iterate(max_iter, on_record)
 
     def solution(self, history: list[Record]) -> Solution:
@@ -209,7 +216,8 @@ class Newton:
         coef, scores = self._before
         for c, loss in enumerate(self.losses):
             direction, moved = self.coef[:, c] - coef[:, c], self.scores[:, c] - scores[:, c]
-            slope = float(self.coef[:, c] @ direction + self.C[c] * (self._points[c].gradient @ moved))
+            slope = float(self.coef[:, c] @ direction)
+            slope += float(self.C[c]) * inner(self._points[c].gradient, moved)
             if slope < 0:
                 self._advance(loss, c, direction, moved, slope)
         self._stalled[:] = False
@@ -269,27 +277,39 @@ class Newton:
         return history
 
     def _renew(self, live: Indices, limit: float) -> int:
-        """Build preconditioners for the columns that need a new one; the number built."""
+        """Build preconditioners for the columns that need a new one; the number built.
+
+        One that was slow from the start is followed by one of twice as many rows, if there are more.
+        """
         built = 0
         for c in live.tolist():
-            if self._factors[c]:
+            curvature = self._curvatures[c]
+            usual, grow = max(limit, _PLAIN_PRODUCTS) - 1, False
+            if curvature is not None:
+                limit = patience(self.operator, curvature.n_rows)
                 usual = max(limit, self._when_new[c])
-            else:
-                usual = max(limit, _PLAIN_PRODUCTS) - 1
-            if self._products[c] > usual or self._doubtful[c]:
-                curvature = self._measure(c)
-                self._curvatures[c], self._factors[c] = curvature, curvature.factor(float(self.C[c]))
+                grow = self._when_new[c] > limit and not curvature.all_rows
+            if self._products[c] > (limit if grow else usual) or self._doubtful[c]:
+                self._rows_per_column[c] *= 2 if grow else 1
+                self._curvatures[c], self._factors[c] = self._measure(c), None
                 self._when_new[c] = 0
                 built += 1
         return built
 
+    def _factor(self, column: int) -> Factor | None:
+        curvature = self._curvatures[column]
+        if self._factors[column] is None and curvature is not None:
+            self._factors[column] = curvature.factor(float(self.C[column]))
+        return self._factors[column]
+
     def _measure(self, column: int) -> Curvature:
         loss, scores, sample = self.losses[column], self.scores[:, column], self._sample
-        if sample is None:
-            return Curvature(self.operator, loss, self._points[column], scores, self._rng)
-        # The sample's features are at hand already.
-        loss, scores = sample.losses[column], scores[sample.rows]
-        return Curvature(sample.operator, loss, loss.at(scores), scores, self._rng)
+        operator, point, per_column = self.operator, self._points[column], self._rows_per_column[column]
+        if sample is not None and sample.rows.size >= sample_size(operator.n_columns, per_column):
+            # The sample's features are at hand already.
+            operator, loss, scores = sample.operator, sample.losses[column], scores[sample.rows]
+            point = loss.at(scores)
+        return Curvature(operator, loss, point, scores, self._rng, per_column)
 
     def _start_on_sample(self, sample: _Sample) -> None:
         """Begin the full problem where a sample of its rows ends.
@@ -317,7 +337,7 @@ class Newton:
         direction: Floats = np.zeros((operator.n_columns, m), order="F")
         moved: Floats = np.zeros((operator.n_rows, m), order="F")
         residual: Floats = np.asfortranarray(-gradient)
-        factors = [self._factors[c] for c in columns]
+        factors = [self._factor(c) for c in columns.tolist()]
         conjugate = _precondition(factors, residual)
         first: Floats = np.einsum("rc,rc->c", residual, conjugate)
         size = first.copy()

@@ -16,7 +16,7 @@ from aucmax.pairs import Floats, Indices, PairLoss, PairPoint
 #: Sampled rows per column of the features, within a limit on their entries. On covtype (465k rows,
 #: C = 100) 10, 16 and 24 took 285, 310 and 190 passes, and 42, 46 and 33 s (means of two).
 ROWS_PER_COLUMN = 20
-MAX_ENTRIES = 2**26
+MAX_ENTRIES = 2**27
 
 #: Above so many columns the factor and its rows cost too much memory, and none is built.
 MAX_COLUMNS = 4000
@@ -36,7 +36,10 @@ class Factor:
 
 
 class Curvature:
-    """``F'HF`` on sampled rows at one point of one column, to be factored for any C."""
+    """``F'HF`` on sampled rows at one point of one column, to be factored for any C.
+
+    ``all_rows`` tells whether every row with an active partner is in it: no sample can do better.
+    """
 
     def __init__(
         self,
@@ -45,12 +48,15 @@ class Curvature:
         point: PairPoint,
         scores: Floats,
         rng: np.random.Generator,
+        rows_per_column: int = ROWS_PER_COLUMN,
     ) -> None:
         self._operator = operator
-        self._rows, share = _draw(loss, point.curvature(), _sample_size(operator), rng)
+        size = sample_size(operator.n_columns, rows_per_column)
+        self._rows, share = _draw(loss, point.curvature(), size, rng)
+        self.n_rows, self.all_rows = self._rows.size, bool((share == 1.0).all())
         self._point = loss.sample(self._rows, share).at(scores[self._rows])
-        features = operator.rows(self._rows)
-        self._gram, self._exact = self._point.hessian_gram(features), features.dtype == np.float64
+        self._gram = self._point.hessian_gram(lambda index: operator.rows(self._rows[index]))
+        self._exact = False
 
     def factor(self, C: float) -> Factor:
         """The approximate inverse at C."""
@@ -61,12 +67,13 @@ class Curvature:
             return _factor(self._gram, C)
         except linalg.LinAlgError:
             if not self._exact:  # float32 rounding at a large C: once more in full
-                features = self._operator.rows(self._rows).astype(np.float64)
-                self._gram, self._exact = self._point.hessian_gram(features), True
+                rows, take = self._rows, self._operator.rows
+                self._gram = self._point.hessian_gram(lambda i: take(rows[i]).astype(np.float64))
+                self._exact = True
             return _factor_with_ridge(self._gram, C)
 
 
-def patience(operator: Operator) -> float:
+def patience(operator: Operator, n_rows: int | None = None) -> float:
     """CG products that are fewer than a new preconditioner is worth thinking of.
 
     Building one costs about ``2 m r^2`` flops for m sampled rows, the price of so many products. The
@@ -75,12 +82,14 @@ def patience(operator: Operator) -> float:
     more than their time there, since they are what grows with the rows.
     """
     r = operator.n_columns
-    flops = 2.0 * min(_sample_size(operator), operator.n_rows) * r**2
+    sampled = min(sample_size(r), operator.n_rows) if n_rows is None else n_rows
+    flops = 2.0 * sampled * r**2
     return 3.0 + 0.05 * flops / FLOPS_PER_BYTE / (2 * operator.nbytes)
 
 
-def _sample_size(operator: Operator) -> int:
-    return int(min(ROWS_PER_COLUMN * operator.n_columns, MAX_ENTRIES / operator.n_columns))
+def sample_size(n_columns: int, rows_per_column: int = ROWS_PER_COLUMN) -> int:
+    """Rows to be sampled."""
+    return int(min(rows_per_column * n_columns, MAX_ENTRIES / n_columns))
 
 
 def _draw(

@@ -26,6 +26,9 @@ Mask = npt.NDArray[np.bool_]
 _STEPS = 2**15
 _DENSE_ENTRIES = 2**23
 
+#: Steps from one regularisation, and one average, to the next, unless told otherwise.
+_EVERY = (16, 16)
+
 
 class _Sampling:
     """A learner that keeps a sample of each class: to learn from, or for a threshold alone."""
@@ -63,8 +66,8 @@ class PairSGD(_Sampling):
         alpha: float,
         eta0: float = 1.0,
         t0: float | None = None,
-        regularize_every: int = 16,
-        average_every: int = 16,
+        regularize_every: int = _EVERY[0],
+        average_every: int = _EVERY[1],
         average_power: float = 0.0,
         buffer_size: int = 0,
     ) -> None:
@@ -131,6 +134,49 @@ class PairSGD(_Sampling):
                 *self._every,
             )
             self.active += active
+
+
+class PairSGDGrid:
+    """Algorithm 3 at several values of alpha over the same random pairs, read once for all of them.
+
+    Each column is what :class:`PairSGD` with its defaults would learn from the rows of non-zero weight.
+    """
+
+    def __init__(self, n_columns: int, dtype: npt.DTypeLike, *, alpha: Floats, eta0: float) -> None:
+        self._w = np.zeros((alpha.size, n_columns), dtype)
+        self._mean: Floats = np.zeros((alpha.size, n_columns))
+        self._alpha, self._t0 = alpha, 1.0 / (alpha * eta0)
+        self._steps = self._averaged = 0
+
+    @property
+    def coef(self) -> Floats:
+        """What has been learnt so far, (r, m)."""
+        return (self._mean if self._averaged else self._w.astype(np.float64)).T
+
+    def epoch(self, X: Array, positive: Mask, weight: Floats, rng: np.random.Generator) -> None:
+        """As many steps as there are rows of non-zero weight."""
+        present = weight > 0
+        draws = [
+            _Draw(np.flatnonzero(members & present), weight, rng) for members in (positive, ~positive)
+        ]
+        for steps in _pieces(int(present.sum()), _STEPS // self._alpha.size):
+            pos, neg = (draw(steps.stop - steps.start) for draw in draws)
+            self._steps, self._averaged = _compiled.run(
+                "pair_sgd_grid",
+                X,
+                pos,
+                neg,
+                self._w,
+                self._mean,
+                self._steps,
+                self._averaged,
+                self._alpha,
+                self._t0,
+                *_EVERY,
+                0.0,
+            )
+        if not np.isfinite(self._w).all():
+            raise FloatingPointError("features are so large that steps overflow")
 
 
 class OAM(_Sampling):

@@ -1,0 +1,687 @@
+"""Classifiers that choose C, and the kernel's bandwidth, while they solve.
+
+The folds of cross-validation and the fit on all rows are columns of one solve over the same features:
+they share every pass over the data, and C is walked upward, each value starting from the one before.
+A fold is its column with weight 0 on the rows held out; their scores come along at no cost.
+
+Two things are shared between the folds: the standardisation and the kernel map. Neither sees a label,
+unless ``landmarks="class-kmeans"``. ``map_per_fold=True`` makes both anew from each fold's own rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+from sklearn import get_config
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import check_cv
+from sklearn.utils import check_random_state
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
+
+from aucmax._base import LinearScores, RankingClassifier, plain
+from aucmax._checks import check_choice, check_increasing, check_number, warn_user
+from aucmax._memory import fits
+from aucmax._progress import GridLine
+from aucmax._threads import one_blas_thread
+from aucmax.classifiers import EPOCHS, MAX_STEPS, KernelScores, feature_operator, map_features
+from aucmax.features.nystroem import NystroemFeatures
+from aucmax.operators import FeatureOperator, Operator
+from aucmax.pairs import PairLoss, ordered_share
+from aucmax.solvers.newton import Newton, Record
+from aucmax.solvers.preconditioner import sample_size
+from aucmax.solvers.stochastic import PairSGDGrid, first_step, mean_square
+
+__all__ = ["KernelAUCClassifierCV", "LinearAUCClassifierCV"]
+
+#: The paper's grids: C in its units, and lambda of its stochastic method, with how many values.
+_PAPER_C = (2.0**-15, 2.0**10, 26)
+_PAPER_LAMBDA = (1e-10, 1e-7, 4)
+
+#: A grid projects all rows if they are at most so many times those a preconditioner samples: it makes
+#: at least one for each of four columns, and several along the way.
+_PROJECTED_SAMPLES = 5
+
+
+@dataclass(frozen=True)
+class Fold:
+    """Training weights of all rows, 0 on those held out, and the rows to be scored."""
+
+    weight: np.ndarray
+    test: np.ndarray
+
+
+@dataclass
+class _Path:
+    """What a walk along C gave: AUC of each fold, and coefficients and objectives by C."""
+
+    scores: np.ndarray  # (folds, C), NaN where it did not come
+    coef: list[np.ndarray]
+    objective: list[np.ndarray]
+    records: list[dict[str, Any]]
+
+
+class _SearchCV(RankingClassifier):
+    """What both searches share: the grid of C, the folds, the walk and the choice."""
+
+    Cs: Any
+    cv: Any
+    patience: int | None
+    select: str
+    refit: bool
+    tol: float
+    max_iter: int | str
+    verbose: int
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> Any:
+        """Search, then fit to all rows at what was found best.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or data frame of shape (n, d)
+        y : array of shape (n,)
+            Any two labels, or more: then each class is ranked against the rest, and one C, the best by
+            the mean of their AUCs, is chosen for all.
+        sample_weight : array of shape (n,), optional
+            As in :class:`KernelAUCClassifier`; held-out rows count by their weights, too.
+        groups : array of shape (n,), optional
+            Handed to the splitter ``cv``, as are other parameters it takes where metadata routing is
+            enabled.
+        """
+        if get_config()["enable_metadata_routing"]:
+            params = process_routing(self, "fit", **params).splitter.split
+        elif unknown := set(params) - {"groups"}:
+            raise TypeError(
+                f"{type(self).__name__}.fit got an unexpected argument {sorted(unknown)[0]!r}; it "
+                "takes X, y, sample_weight and groups."
+            )
+        return self._fit(X, y, sample_weight, split=params)
+
+    def get_metadata_routing(self) -> MetadataRouter:
+        """Where metadata goes: weights to the fit, the rest to the splitter."""
+        mapping = MethodMapping().add(caller="fit", callee="split")
+        return (
+            MetadataRouter(owner=self)
+            .add_self_request(self)
+            .add(splitter=check_cv(self.cv), method_mapping=mapping)
+        )
+
+    def _check_params(self) -> None:
+        if isinstance(self.Cs, str):
+            check_choice("Cs", self.Cs, ("auto",))
+        elif isinstance(self.Cs, Integral):
+            check_number("Cs", self.Cs, low=1, closed=True, integer=True)
+        else:
+            check_increasing("Cs", self.Cs)
+        check_choice("select", self.select, ("best", "1se"))
+        check_number("tol", self.tol, high=1.0)
+        if self.patience is not None:
+            check_number("patience", self.patience, low=1, closed=True, integer=True)
+        if self.max_iter != "auto":
+            check_number("max_iter", self.max_iter, low=1, closed=True, integer=True)
+
+    def _prepare(self, X: Any, y: Any, weight: np.ndarray, **extra: Any) -> dict[str, Any]:
+        """The folds, over the rows of non-zero weight."""
+        split = {name: value for name, value in extra["split"].items() if value is not None}
+        groups = split.get("groups")
+        if groups is not None and len(groups) != X.shape[0]:
+            raise ValueError(f"groups has {len(groups)} entries for {X.shape[0]} rows of X.")
+        kept = np.flatnonzero(weight)
+        place = np.full(X.shape[0], -1)
+        place[kept] = np.arange(kept.size)
+        folds = []
+        for train, test in check_cv(self.cv, y, classifier=True).split(X, y, **split):
+            rows = np.arange(X.shape[0])
+            times = np.bincount(rows[train], minlength=X.shape[0])
+            inside = place[rows[test]]
+            folds.append(Fold((weight * times)[kept], inside[inside >= 0]))
+        if not folds:
+            raise ValueError(f"cv={self.cv!r} yields no fold: there is nothing to choose C by.")
+        if self.select == "1se" and len(folds) < 2:
+            raise ValueError('select="1se" needs at least two folds: one has no standard error.')
+        return {"folds": folds}
+
+    def _check_folds(self, folds: Sequence[Fold], codes: np.ndarray) -> None:
+        for number, fold in enumerate(folds):
+            for part, present in (("training", codes[fold.weight > 0]), ("test", codes[fold.test])):
+                missing = np.setdiff1d(np.arange(self.classes_.size), present)
+                if missing.size:
+                    raise ValueError(
+                        f"Fold {number} of {len(folds)} has no row of class "
+                        f"{self.classes_.tolist()[missing[0]]!r} in its {part} part, so that there is "
+                        "no pair to rank. Use fewer folds, or a splitter that keeps classes together "
+                        "(StratifiedKFold, StratifiedGroupKFold)."
+                    )
+
+    def _grid(self, positives: Sequence[np.ndarray], weight: np.ndarray) -> np.ndarray:
+        """The values of C, rising."""
+        if not isinstance(self.Cs, str | Integral):
+            return np.asarray(self.Cs, dtype=np.float64)
+        low, high, count = self._paper_range(positives, weight)
+        return np.geomspace(low, high, count if isinstance(self.Cs, str) else int(self.Cs))
+
+    def _paper_range(
+        self, positives: Sequence[np.ndarray], weight: np.ndarray
+    ) -> tuple[float, float, int]:
+        """The paper's C times n_pos n_neg / n, which is its unit in ours."""
+        total = weight.sum()
+        share = np.array([weight[up].sum() for up in positives]) / total
+        unit = float(total * (share * (1.0 - share)).mean())
+        return _PAPER_C[0] * unit, _PAPER_C[1] * unit, _PAPER_C[2]
+
+    def _walk(
+        self,
+        operator: Operator,
+        positives: Sequence[np.ndarray],
+        weight: np.ndarray,
+        folds: Sequence[Fold],
+        whole: bool,
+        line: GridLine,
+        about: dict[str, Any],
+        Cs: np.ndarray | None = None,
+    ) -> _Path:
+        """Solve for the folds, and before them for all rows if ``whole``, together, C by C."""
+        Cs = self.Cs_ if Cs is None else Cs
+        parts = [weight] * whole + [fold.weight for fold in folds]
+        losses = [PairLoss(up, part) for part in parts for up in positives]
+        newton = Newton(operator, losses, tol=self.tol)
+        max_iter = MAX_STEPS if self.max_iter == "auto" else int(self.max_iter)
+        path = _Path(np.full((len(folds), Cs.size), np.nan), [], [], [])
+        passes, seconds = 0, line.elapsed()
+
+        def show(step: Record) -> None:
+            line.step(step.passes - passes)
+
+        for i, C in enumerate(Cs):
+            steps = newton.run(np.full(len(losses), C), max_iter, show)
+            if folds:
+                held = newton.scores[:, -len(folds) * len(positives) :]
+                path.scores[:, i] = _fold_aucs(held, positives, weight, folds)
+            path.coef.append(newton.coef.copy())
+            path.objective.append(newton.objective())
+            record = {
+                **about,
+                "C": float(C),
+                "auc": float(path.scores[:, i].mean()) if folds else None,
+                "auc_std": float(path.scores[:, i].std()) if folds else None,
+                "steps": len(steps),
+                "passes": newton.passes - passes,
+                "preconditioners": sum(step.preconditioners for step in steps),
+                "gap": float(newton.gap.max()),
+                "converged": bool(newton.converged.all()),
+                "seconds": line.elapsed() - seconds,
+            }
+            passes, seconds = newton.passes, line.elapsed()
+            path.records.append(record)
+            line.value(record)
+            if folds and self._has_fallen(path.scores[:, : i + 1].mean(axis=0)):
+                line.skip(Cs.size - i - 1)
+                break
+        return path
+
+    def _has_fallen(self, means: np.ndarray) -> bool:
+        """Whether the mean AUC has fallen ``patience`` values in a row."""
+        if self.patience is None or means.size <= self.patience:
+            return False
+        return bool((np.diff(means[-self.patience - 1 :]) < 0).all())
+
+    def _choose(self, scores: np.ndarray) -> tuple[int, int]:
+        """Which gamma and C; of equally good ones the smaller C, then the earlier gamma."""
+        means = scores.mean(axis=0)
+        at_best = np.nanmax(means)
+        C, gamma = min((c, g) for g, c in np.argwhere(means == at_best).tolist())
+        if self.select == "1se":
+            error = scores[:, gamma, C].std(ddof=1) / np.sqrt(len(scores))
+            C = int(np.flatnonzero(means[gamma] >= at_best - error)[0])
+        return int(gamma), int(C)
+
+    def _set_results(self, scores: np.ndarray, paths: Sequence[_Path], grid: dict[str, Any]) -> None:
+        """All attributes that tell of the search; ``grid`` has the values of each axis of scores."""
+        self.path_ = [record for path in paths for record in path.records]
+        self.n_iter_ = sum(record.get("steps", record.get("epochs", 0)) for record in self.path_)
+        self.scores_ = scores
+        self.scores_mean_, self.scores_std_ = scores.mean(axis=0), scores.std(axis=0)
+        done = np.argwhere(~np.isnan(self.scores_mean_))
+        names = list(grid)
+        params = [
+            {name: float(grid[name][i]) for name, i in zip(names, where, strict=True)}
+            for where in done.tolist()
+        ]
+        seconds: dict[tuple[float, ...], float] = {}
+        for record in self.path_:
+            key = tuple(record[name] for name in names)
+            seconds[key] = seconds.get(key, 0.0) + record["seconds"] / len(scores)
+        found = scores[(slice(None), *done.T)]
+        times = np.array([seconds[tuple(each.values())] for each in params])
+        mean = found.mean(axis=0)
+        self.cv_results_ = {
+            "mean_fit_time": times,
+            "std_fit_time": np.zeros(len(params)),
+            "mean_score_time": np.zeros(len(params)),
+            "std_score_time": np.zeros(len(params)),
+            **{f"param_{name}": np.ma.array([each[name] for each in params]) for name in names},
+            "params": params,
+            **{f"split{i}_test_score": found[i] for i in range(len(scores))},
+            "mean_test_score": mean,
+            "std_test_score": found.std(axis=0),
+            "rank_test_score": (1 + (mean[:, None] < mean[None]).sum(axis=1)).astype(np.int32),
+        }
+        best = {name: getattr(self, f"{name}_") for name in names}
+        self.best_params_, self.best_index_ = best, params.index(best)
+        self.best_score_ = float(mean[self.best_index_])
+        rough = [record for record in self.path_ if not record["converged"]]
+        if rough:
+            warn_user(
+                f"{type(self).__name__}: {len(rough)} of {len(self.path_)} values of C were left "
+                f"before they had converged (the first is C={rough[0]['C']:g}, about "
+                f"{rough[0]['gap']:.1e} from its optimum), so their scores are rough. Raise max_iter "
+                "or tol, or leave out the largest Cs.",
+                ConvergenceWarning,
+            )
+
+    def _final(self, path: _Path, C: int, n_columns: int) -> np.ndarray:
+        """Coefficients (r, columns) at the chosen C: of all rows, or the mean of the folds'."""
+        coef = path.coef[C]
+        if self.refit:
+            if path.objective:
+                self.objective_ = plain(path.objective[C][:n_columns])
+            return coef[:, :n_columns]
+        return coef.reshape(len(coef), -1, n_columns).mean(axis=1)
+
+
+def _fold_aucs(
+    scores: np.ndarray, positives: Sequence[np.ndarray], weight: np.ndarray, folds: Sequence[Fold]
+) -> list[float]:
+    """Mean over columns of each fold's AUC on its held-out rows; scores (n, folds x columns)."""
+    out = []
+    for fold, own in zip(folds, np.split(scores, len(folds), axis=1), strict=True):
+        u, aucs = weight[fold.test], []
+        for column, positive in zip(own[fold.test].T, positives, strict=True):
+            up = positive[fold.test]
+            aucs.append(ordered_share(column[up], column[~up], u[up], u[~up]))
+        out.append(float(np.mean(aucs)))
+    return out
+
+
+class KernelAUCClassifierCV(KernelScores, _SearchCV):
+    """:class:`KernelAUCClassifier` with C, and if wanted gamma, chosen by cross-validated AUC.
+
+    The folds and the fit on all rows are solved together, C by C from the smallest, so that a grid
+    of 26 values by 3 folds costs a few fits and not 79.
+
+    Parameters
+    ----------
+    Cs : int, "auto" or array of rising values, default="auto"
+        "auto" is the paper's grid in our units: 26 values ``2^-15 ... 2^10`` times ``n_pos n_neg /
+        n`` (for "sgd" four, from its ``lambda = 1e-7 ... 1e-10``). A number gives so many values
+        over the same range, evenly by ratio.
+    gammas : None, int or array of rising values, default=None
+        Multiples of ``gamma`` to search over: of the distance rule by default, or with
+        ``gamma=1.0`` the values themselves. A number m gives m of them around 1, each twice the one
+        before. None is ``gamma`` alone.
+    cv : int, splitter or iterable, default=3
+        As everywhere in scikit-learn: a number of stratified folds, a splitter, or pairs of
+        training and test rows.
+    patience : int or None, default=3
+        Go no further along C when the mean AUC has fallen so many values in a row. None walks the whole
+        grid. With "sgd", where all values run together, nothing is left out.
+    select : {"best", "1se"}, default="best"
+        "best" is the highest mean AUC, the smaller C of equals; "1se" the smallest C (at the best
+        gamma) within one standard error of that.
+    refit : bool, default=True
+        Use the fit on all rows, which the search has made already. False averages the folds' own.
+    map_per_fold : bool, default=False
+        Standardise, choose landmarks and bandwidth anew from each fold's training rows, so that
+        held-out rows have no part at all in what scores them. Slower; it matters where landmarks
+        see labels (``"class-kmeans"``).
+    kernel, gamma, degree, coef0, n_landmarks, landmarks, feature_map, solver
+        As in :class:`KernelAUCClassifier`.
+    standardize, tol, max_iter, max_memory, random_state
+        As in :class:`KernelAUCClassifier`.
+    n_jobs : int or None, default=None
+        Folds of "sgd" that run side by side, in threads. "newton" keeps all cores busy by itself.
+    verbose : int, default=0
+        1 shows a bar over the grid, with the time left.
+
+    Attributes
+    ----------
+    C_, gamma_ : float
+        The chosen ones.
+    Cs_, gammas_ : arrays
+        The values searched over.
+    scores_ : array of shape (n_folds, n_gammas, n_Cs)
+        AUC on each fold's held-out rows, NaN where the walk did not come.
+    scores_mean_, scores_std_ : arrays of shape (n_gammas, n_Cs)
+    path_ : list of dict
+        For each value of the walk: gamma, C, auc, steps, passes, preconditioners, gap, converged,
+        seconds.
+    cv_results_, best_index_, best_params_, best_score_
+        As in ``GridSearchCV``; values the walk did not reach are left out, and the time of a value is
+        shared equally among its folds.
+    classes_, feature_map_, scaler_, coef_, intercept_, objective_
+        As in :class:`KernelAUCClassifier`.
+
+    Notes ----- Standardisation and kernel map are shared between the folds unless ``map_per_fold``:
+    the held-out rows have then taken part in means, variances, landmarks and bandwidth, but never
+    with their labels.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> from aucmax import KernelAUCClassifierCV
+    >>> X, y = make_moons(600, noise=0.3, random_state=0)
+    >>> model = KernelAUCClassifierCV(gammas=3, n_landmarks=100, random_state=0).fit(X, y)
+    >>> model.scores_.shape, model.best_score_ > 0.95
+    ((3, 3, 26), True)
+    """
+
+    def __init__(
+        self,
+        Cs: Any = "auto",
+        *,
+        gammas: Any = None,
+        cv: Any = 3,
+        patience: int | None = 3,
+        select: str = "best",
+        refit: bool = True,
+        map_per_fold: bool = False,
+        kernel: str = "rbf",
+        gamma: str | float = "distance",
+        degree: int = 3,
+        coef0: float = 1.0,
+        n_landmarks: int | str = "auto",
+        landmarks: Any = "kmeans",
+        feature_map: str = "nystroem",
+        solver: str = "newton",
+        standardize: bool = True,
+        tol: float = 1e-4,
+        max_iter: int | str = "auto",
+        max_memory: int | str | None = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.Cs = Cs
+        self.gammas = gammas
+        self.cv = cv
+        self.patience = patience
+        self.select = select
+        self.refit = refit
+        self.map_per_fold = map_per_fold
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.n_landmarks = n_landmarks
+        self.landmarks = landmarks
+        self.feature_map = feature_map
+        self.solver = solver
+        self.standardize = standardize
+        self.tol = tol
+        self.max_iter = max_iter
+        self.max_memory = max_memory
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _check_params(self) -> None:
+        super()._check_params()
+        self._check_map()
+        check_choice("solver", self.solver, ("newton", "sgd"))
+        if isinstance(self.gammas, Integral):
+            check_number("gammas", self.gammas, low=1, closed=True, integer=True)
+        elif self.gammas is not None:
+            check_increasing("gammas", self.gammas)
+        if self.gammas is not None and self.kernel == "linear":
+            raise ValueError("gammas has no meaning for kernel='linear': leave it None.")
+        if self.map_per_fold and not self.refit:
+            raise ValueError(
+                "refit=False averages the folds' coefficients, which map_per_fold=True makes over "
+                "different landmarks: use one of the two."
+            )
+
+    def _paper_range(
+        self, positives: Sequence[np.ndarray], weight: np.ndarray
+    ) -> tuple[float, float, int]:
+        if self.solver == "newton":
+            return super()._paper_range(positives, weight)
+        low, high, count = _PAPER_LAMBDA
+        return 1.0 / (high * weight.sum()), 1.0 / (low * weight.sum()), count
+
+    def _factors(self) -> np.ndarray:
+        """The multiples of gamma."""
+        if self.gammas is None:
+            return np.ones(1)
+        if isinstance(self.gammas, Integral):
+            count = int(self.gammas)
+            return 2.0 ** (np.arange(count) - count // 2)
+        return np.asarray(self.gammas, dtype=np.float64)
+
+    def _fit_columns(
+        self, X: Any, codes: np.ndarray, weight: np.ndarray, folds: Sequence[Fold] = (), **_: Any
+    ) -> None:
+        self._check_folds(folds, codes)
+        self.n_splits_ = len(folds)
+        X = self._block_rows(X)[0]
+        positives = self._positives(codes)
+        self.Cs_ = self._grid(positives, weight)
+        self._seed = check_random_state(self.random_state).randint(2**31)
+        first = self._make_map().fit(X, codes, sample_weight=weight)
+        self.gammas_ = first.gamma_ * self._factors()
+        values = self.Cs_.size * self.gammas_.size * (len(folds) if self.map_per_fold else 1)
+        with GridLine(self.verbose, values) as line:
+            if self.map_per_fold:
+                paths = self._search_apart(X, codes, weight, folds, positives, line)
+            else:
+                paths = self._search(X, first, positives, weight, folds, self.refit, line)
+            scores = np.stack([path.scores for path in paths], axis=1)
+            gamma, C = self._choose(scores)
+            self.gamma_, self.C_ = float(self.gammas_[gamma]), float(self.Cs_[C])
+            at_hand = self.gamma_ == first.gamma_
+            self.feature_map_ = first if at_hand else first.with_gamma(self.gamma_)
+            if self.map_per_fold:
+                coef = self._fit_best(X, positives, weight, line)
+            else:
+                coef = self._final(paths[gamma], C, len(positives))
+        self._set_results(scores, paths, {"gamma": self.gammas_, "C": self.Cs_})
+        self.coef_ = self.feature_map_.fold(coef).T
+        self._set_thresholds(self.feature_map_.linear(X, self.coef_.T), positives, weight)
+
+    def _search(
+        self,
+        X: Any,
+        first: Any,
+        positives: Sequence[np.ndarray],
+        weight: np.ndarray,
+        folds: Sequence[Fold],
+        whole: bool,
+        line: GridLine,
+    ) -> list[_Path]:
+        """A walk along C at each gamma, over one map and its kin."""
+        raw, factors = None, self._factors()
+        needed = 2 * X.shape[0] * self._width(X.shape[0]) * X.dtype.itemsize
+        if factors.size > 1 and isinstance(first, NystroemFeatures) and fits(needed, self.max_memory):
+            raw = first.raw_block(X)  # distances once for every gamma
+        paths = []
+        for factor, gamma in zip(factors, self.gammas_, strict=True):
+            mapped = first if factor == 1.0 else first.with_gamma(first.gamma_ * factor)
+            problem = (positives, weight, folds, whole, line, {"gamma": float(gamma)})
+            if self.solver == "sgd":
+                paths.append(self._descend(map_features(X, mapped, raw), *problem))
+            else:
+                paths.append(self._walk(self._operator(X, mapped, raw), *problem))
+        return paths
+
+    def _search_apart(
+        self,
+        X: Any,
+        codes: np.ndarray,
+        weight: np.ndarray,
+        folds: Sequence[Fold],
+        positives: Sequence[np.ndarray],
+        line: GridLine,
+    ) -> list[_Path]:
+        """The same with scaler and map of each fold's own rows; patience is each fold's own, too."""
+        by_fold = []
+        for fold in folds:
+            scaler = self._fit_scaler(X, fold.weight)
+            rows = X if scaler is None else scaler.transform(X)
+            mapped = self._make_map().fit(rows, codes, sample_weight=fold.weight)
+            by_fold.append(self._search(rows, mapped, positives, weight, [fold], False, line))
+        paths = []
+        for same_gamma in zip(*by_fold, strict=True):
+            records = [record for path in same_gamma for record in path.records]
+            paths.append(_Path(np.vstack([path.scores for path in same_gamma]), [], [], records))
+        return paths
+
+    def _operator(self, X: Any, mapped: Any, raw: np.ndarray | None = None) -> Operator:
+        # Every preconditioner projects the rows it samples: where all are not many more, do it once.
+        project = None
+        if isinstance(mapped, NystroemFeatures):
+            project = X.shape[0] <= _PROJECTED_SAMPLES * sample_size(mapped.rank_) or None
+        return feature_operator(X, mapped, raw, project)
+
+    def _fit_best(
+        self, X: Any, positives: Sequence[np.ndarray], weight: np.ndarray, line: GridLine
+    ) -> np.ndarray:
+        """Fit to all rows at the chosen C alone."""
+        problem: Any = (positives, weight, [], True, line, {}, np.array([self.C_]))
+        if self.solver == "sgd":
+            path = self._descend(map_features(X, self.feature_map_), *problem)
+        else:
+            path = self._walk(self._operator(X, self.feature_map_), *problem)
+        return self._final(path, 0, len(positives))
+
+    def _descend(
+        self,
+        features: np.ndarray,
+        positives: Sequence[np.ndarray],
+        weight: np.ndarray,
+        folds: Sequence[Fold],
+        whole: bool,
+        line: GridLine,
+        about: dict[str, Any],
+        Cs: np.ndarray | None = None,
+    ) -> _Path:
+        """Algorithm 3 at all C together, over the same pairs; folds are independent of each other."""
+        Cs = self.Cs_ if Cs is None else Cs
+        parts = [weight] * whole + [fold.weight for fold in folds]
+        began = line.elapsed()
+        epochs = EPOCHS if self.max_iter == "auto" else int(self.max_iter)
+
+        def learn(part: np.ndarray, positive: np.ndarray) -> np.ndarray:
+            learner = PairSGDGrid(
+                features.shape[1],
+                features.dtype,
+                alpha=1.0 / (Cs * part.sum()),
+                eta0=first_step(mean_square(features[part > 0])),
+            )
+            rng = np.random.default_rng(self._seed)
+            for _ in range(epochs):
+                learner.epoch(features, positive, part, rng)
+                line.epoch()
+            return learner.coef
+
+        work = [delayed(learn)(part, up) for part in parts for up in positives]
+        if folds:
+            walks = self.gammas_.size * (self.n_splits_ if self.map_per_fold else 1)
+            line.expect_epochs(epochs * len(work) * walks)
+        with one_blas_thread():
+            learnt = Parallel(n_jobs=self.n_jobs, prefer="threads")(work)
+        path = _Path(np.full((len(folds), Cs.size), np.nan), [], [], [])
+        operator = FeatureOperator(features)
+        for i, C in enumerate(Cs):
+            coef = np.column_stack([each[:, i] for each in learnt])
+            scores = operator.scores(coef)
+            if folds:
+                held = scores[:, -len(folds) * len(positives) :]
+                path.scores[:, i] = _fold_aucs(held, positives, weight, folds)
+            path.coef.append(coef)
+            record = {
+                **about,
+                "C": float(C),
+                "auc": float(path.scores[:, i].mean()) if folds else None,
+                "auc_std": float(path.scores[:, i].std()) if folds else None,
+                "epochs": epochs,
+                "converged": True,
+                "seconds": (line.elapsed() - began) / Cs.size,
+            }
+            path.records.append(record)
+            line.value(record)
+        return path
+
+
+class LinearAUCClassifierCV(LinearScores, _SearchCV):
+    """:class:`LinearAUCClassifier` with C chosen by cross-validated AUC, in one solve.
+
+    Parameters
+    ----------
+    Cs, cv, patience, select, refit
+        As in :class:`KernelAUCClassifierCV`.
+    standardize, tol, max_iter
+        As in :class:`LinearAUCClassifier`. Means and variances are those of all rows.
+    verbose : int, default=0
+        1 shows a bar over the grid, with the time left.
+
+    Attributes
+    ----------
+    C_, Cs_, path_, cv_results_, best_index_, best_params_, best_score_
+        As in :class:`KernelAUCClassifierCV`.
+    scores_ : array of shape (n_folds, n_Cs)
+    scores_mean_, scores_std_ : arrays of shape (n_Cs,)
+    classes_, scaler_, coef_, intercept_, objective_
+        As in :class:`LinearAUCClassifier`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from aucmax import LinearAUCClassifierCV
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = LinearAUCClassifierCV().fit(X, y)
+    >>> model.scores_.shape, model.best_score_ > 0.99
+    ((3, 26), True)
+    """
+
+    def __init__(
+        self,
+        Cs: Any = "auto",
+        *,
+        cv: Any = 3,
+        patience: int | None = 3,
+        select: str = "best",
+        refit: bool = True,
+        standardize: bool = True,
+        tol: float = 1e-4,
+        max_iter: int | str = "auto",
+        verbose: int = 0,
+    ) -> None:
+        self.Cs = Cs
+        self.cv = cv
+        self.patience = patience
+        self.select = select
+        self.refit = refit
+        self.standardize = standardize
+        self.tol = tol
+        self.max_iter = max_iter
+        self.verbose = verbose
+
+    def _fit_columns(
+        self, X: Any, codes: np.ndarray, weight: np.ndarray, folds: Sequence[Fold] = (), **_: Any
+    ) -> None:
+        self._check_folds(folds, codes)
+        self.n_splits_ = len(folds)
+        positives = self._positives(codes)
+        self.Cs_ = self._grid(positives, weight)
+        operator = FeatureOperator(X)
+        with GridLine(self.verbose, self.Cs_.size) as line:
+            path = self._walk(operator, positives, weight, folds, self.refit, line, {})
+        C = self._choose(path.scores[:, None])[1]
+        self.C_ = float(self.Cs_[C])
+        coef = self._final(path, C, len(positives))
+        self._set_results(path.scores, [path], {"C": self.Cs_})
+        self._set_thresholds(operator.scores(coef), positives, weight)
+        self._set_coef(coef)
