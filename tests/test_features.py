@@ -281,3 +281,28 @@ def test_a_bandwidth_that_tells_nothing_apart_is_said():
     X, _ = data()
     with pytest.warns(UserWarning, match=r"cannot tell the landmarks apart \(rank 1\)"):
         NystroemFeatures(gamma=1e-12).fit(X)
+
+
+@pytest.mark.parametrize("kernel", kernels.KERNELS)
+def test_a_map_at_another_gamma_is_the_map_fitted_there(kernel):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(80, 3))
+    first = NystroemFeatures(20, kernel=kernel, gamma=0.3, random_state=0).fit(X)
+    other = first.with_gamma(0.6)
+    direct = NystroemFeatures(landmarks=first.landmarks_, kernel=kernel, gamma=0.6).fit(X)
+    np.testing.assert_allclose(other.transform(X), direct.transform(X), atol=1e-8)
+    assert first.gamma_ == 0.3
+    raw = first.raw_block(X)
+    for each in (first, other):
+        np.testing.assert_allclose(each.kernel_block(X, raw), each.kernel_block(X), atol=1e-12)
+        np.testing.assert_allclose(
+            each.linear(X, each.projection_, raw=raw), each.transform(X), atol=1e-9
+        )
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "laplacian"])
+def test_fourier_features_at_another_gamma_are_those_drawn_there(kernel):
+    X = np.random.default_rng(0).normal(size=(50, 3))
+    first = FourierFeatures(30, kernel=kernel, gamma=0.3, random_state=0).fit(X)
+    direct = FourierFeatures(30, kernel=kernel, gamma=1.2, random_state=0).fit(X)
+    np.testing.assert_allclose(first.with_gamma(1.2).transform(X), direct.transform(X), atol=1e-12)

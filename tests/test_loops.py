@@ -33,7 +33,7 @@ def both(name, make_arguments):
 
 def assert_same(found, dtype):
     (slow, slow_result), (fast, fast_result) = found
-    assert fast_result == pytest.approx(slow_result)
+    assert fast_result == (slow_result if slow_result is None else pytest.approx(slow_result))
     for a, b in zip(slow, fast, strict=True):
         np.testing.assert_allclose(a, b, atol=TOLERANCE[dtype], rtol=TOLERANCE[dtype])
 
@@ -92,6 +92,36 @@ def test_solam(dtype, radius):
     assert np.linalg.norm(w) <= radius * (1 + 1e-5)
     assert np.linalg.norm(mean) <= radius * (1 + 1e-5)
     assert scalars[3] == pytest.approx(positive.mean())
+
+
+@dtypes
+def test_pair_sgd_grid(dtype):
+    X, positive, rng = rows(dtype=dtype)
+    pos = rng.choice(np.flatnonzero(positive), 500)
+    neg = rng.choice(np.flatnonzero(~positive), 500)
+    alpha, t0 = np.array([1e-3, 1e-2, 0.1]), np.array([1e4, 1e3, 50.0])
+
+    def arguments():
+        w, mean = np.zeros((3, 23), dtype), np.zeros((3, 23))
+        return X, pos, neg, w, mean, 7, 2, alpha, t0, 4, 3, 1.0
+
+    found = both("pair_sgd_grid", arguments)
+    assert_same(found, dtype)
+    assert found[1][1][0] == 507
+    assert np.any(found[1][0][3], axis=1).all()
+
+
+@dtypes
+@pytest.mark.parametrize("k", [1, 2, 3, 4, 5, 7, 9])
+@pytest.mark.parametrize("part", [(0, 203), (5, 22)])
+def test_thin_products(dtype, k, part):
+    rng = np.random.default_rng(0)
+    matrix = rng.normal(size=(203, 37)).astype(dtype)
+    coef, gradient = rng.normal(size=(k, 37)).astype(dtype), rng.normal(size=(k, 203)).astype(dtype)
+    assert_same(both("thin_scores", lambda: (matrix, coef, np.zeros((k, 203), dtype), *part)), dtype)
+    assert_same(
+        both("thin_pullback", lambda: (matrix, gradient, np.ones((k, 37), dtype), *part)), dtype
+    )
 
 
 def test_the_loops_as_plain_python_are_the_same_functions():

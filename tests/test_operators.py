@@ -61,3 +61,14 @@ def test_folded_and_projected_are_the_same_operator():
     np.testing.assert_allclose(folded.scores(coef), projected.scores(coef), atol=1e-9)
     gradient = np.random.default_rng(2).normal(size=(200, 2))
     np.testing.assert_allclose(folded.pullback(gradient), projected.pullback(gradient), atol=1e-9)
+
+
+@pytest.mark.parametrize("k", [2, 4, 7, 15])
+def test_thin_products_through_compiled_loops_are_blas_products(k, monkeypatch):
+    rng = np.random.default_rng(0)
+    F = rng.normal(size=(9000, 40))
+    W, G = rng.normal(size=(40, k)), rng.normal(size=(9000, k))
+    monkeypatch.setattr(operators, "_THIN_BYTES", 0)
+    operator = FeatureOperator(F)
+    np.testing.assert_allclose(operator.scores(W), F @ W, atol=1e-10)
+    np.testing.assert_allclose(operator.pullback(G), F.T @ G, atol=1e-10)

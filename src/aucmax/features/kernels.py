@@ -47,6 +47,7 @@ class LandmarkKernel:
         dtype: npt.DTypeLike = np.float64,
     ) -> None:
         self.name, self.gamma, self.degree, self.coef0 = name, gamma, degree, coef0
+        self.factor = 1.0 if name == "linear" else gamma  # of raw values
         self.dtype = np.dtype(dtype)
         self.n_landmarks = landmarks.shape[0]
         wide = np.asarray(landmarks, dtype=np.float64)
@@ -57,8 +58,7 @@ class LandmarkKernel:
         if name == "rbf":
             self._prepare_rbf(wide)
         elif name != "laplacian":
-            factor = 1.0 if name == "linear" else gamma
-            self._right = (factor * wide.T).astype(self.dtype)
+            self._right = (self.factor * wide.T).astype(self.dtype)
 
     def _prepare_rbf(self, wide: Array) -> None:
         shifted = wide - self._centre
@@ -164,7 +164,7 @@ def kernel_product(
 def _block(kernel: LandmarkKernel, X: Any, raw: Array | None, rows: slice, out: Array) -> Array:
     if raw is None:
         return kernel(X[rows], out)
-    return kernel.finish(np.multiply(raw[rows], kernel.gamma, out=out))
+    return kernel.finish(np.multiply(raw[rows], kernel.factor, out=out))
 
 
 def _row_bytes(kernel: LandmarkKernel, X: Any) -> int:
