@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from aucmax import KernelAUCClassifier, KernelRankSVM
+from aucmax import KernelAUCClassifier, KernelAUCClassifierCV, KernelRankSVM
 from aucmax.metrics import roc_auc
 from benchmarks import datasets
 from benchmarks.accuracy import one
@@ -95,3 +95,13 @@ def test_class_landmarks_help_a_rare_class():
         for m in (plain, by_class)
     ]
     assert aucs[1] > aucs[0]
+
+
+def test_a_search_on_usps_finds_a_c_that_ranks_as_well_as_the_best():
+    split = load("usps")
+    model = KernelAUCClassifierCV(n_landmarks=600, random_state=0).fit(split.X_train, split.y_train)
+    chosen = roc_auc(split.y_test, model.decision_function(split.X_test))
+    assert chosen >= 0.985
+    for C in model.Cs_[~np.isnan(model.scores_mean_[0])][::3]:
+        one = KernelAUCClassifier(C, n_landmarks=600, random_state=0).fit(split.X_train, split.y_train)
+        assert roc_auc(split.y_test, one.decision_function(split.X_test)) <= chosen + 0.001

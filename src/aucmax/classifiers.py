@@ -163,8 +163,8 @@ class KernelScores:
             )
         return made.set_output(transform="default")
 
-    def _block_rows(self, X: Any) -> tuple[Any, int]:
-        """Rows in the dtype that kernel values are held in, and the bytes these take, if they fit."""
+    def _block_rows(self, X: Any) -> Any:
+        """Rows in the dtype that kernel values will be held in; refused if these do not fit."""
         n_rows, width = X.shape[0], self._width(X.shape[0])
         if n_rows * width * 8 > FLOAT64_BYTES:
             X = X.astype(np.float32, copy=False)
@@ -172,7 +172,7 @@ class KernelScores:
         # Landmarks (dense, with their copies in float64) count where there are very many columns.
         needed = n_rows * width * X.dtype.itemsize + 24 * width * X.shape[1]
         check_fits(what, needed, self.max_memory)
-        return X, needed
+        return X
 
     def _width(self, n_rows: int) -> int:
         wanted = landmark_count(self.n_landmarks)
@@ -304,7 +304,7 @@ class KernelAUCClassifier(KernelScores, _NewtonClassifier):
         self._check_map()
 
     def _fit_columns(self, X: Any, codes: np.ndarray, weight: np.ndarray, **_: Any) -> None:
-        X = self._block_rows(X)[0]
+        X = self._block_rows(X)
         self.feature_map_ = self._make_map().fit(X, codes, sample_weight=weight)
         if self.solver == "sgd":
             coef = self._descend(self.feature_map_.transform(X), codes, weight)

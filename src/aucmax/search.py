@@ -466,7 +466,7 @@ class KernelAUCClassifierCV(KernelScores, _SearchCV):
     ) -> None:
         self._check_folds(folds, codes)
         self.n_splits_ = len(folds)
-        X = self._block_rows(X)[0]
+        X = self._block_rows(X)
         positives = self._positives(codes)
         self.Cs_ = self._grid(positives, weight)
         self._seed = check_random_state(self.random_state).randint(2**31)

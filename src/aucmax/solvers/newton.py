@@ -44,7 +44,6 @@ from aucmax.solvers.preconditioner import (
     Curvature,
     Factor,
     patience,
-    sample_size,
 )
 
 #: Relative residual at which conjugate gradients stop, unless a column needs more.
@@ -57,6 +56,9 @@ _CLOSEST = 0.05
 #: Products without preconditioner before one is built, and in any one step at all.
 _PLAIN_PRODUCTS = 7
 _MAX_PRODUCTS = 500
+
+#: Products beyond which a new preconditioner is a poor one, of too few rows.
+_SLOW_PRODUCTS = 12
 
 #: Rows per column of the sample that a large problem starts on (or a sixteenth of its rows), how close
 #: to its minimum that is followed and in how many steps, and how many times more rows there must be.
@@ -288,7 +290,7 @@ class Newton:
             if curvature is not None:
                 limit = patience(self.operator, curvature.n_rows)
                 usual = max(limit, self._when_new[c])
-                grow = self._when_new[c] > limit and not curvature.all_rows
+                grow = self._when_new[c] > max(limit, _SLOW_PRODUCTS) and not curvature.all_rows
             if self._products[c] > (limit if grow else usual) or self._doubtful[c]:
                 self._rows_per_column[c] *= 2 if grow else 1
                 self._curvatures[c], self._factors[c] = self._measure(c), None
@@ -305,8 +307,8 @@ class Newton:
     def _measure(self, column: int) -> Curvature:
         loss, scores, sample = self.losses[column], self.scores[:, column], self._sample
         operator, point, per_column = self.operator, self._points[column], self._rows_per_column[column]
-        if sample is not None and sample.rows.size >= sample_size(operator.n_columns, per_column):
-            # The sample's features are at hand already.
+        if sample is not None:
+            # Its features are at hand already; those of more rows would cost more than they save.
             operator, loss, scores = sample.operator, sample.losses[column], scores[sample.rows]
             point = loss.at(scores)
         return Curvature(operator, loss, point, scores, self._rng, per_column)
