@@ -344,9 +344,13 @@ class Newton:
         first: Floats = np.einsum("rc,rc->c", residual, conjugate)
         size = first.copy()
         gain, tail = np.full(m, np.inf), np.zeros(m)
-        # Near the minimum, solve closely enough for this step to be the last.
-        near = np.sqrt(_AFTER * self.tol * self.objective()[columns] / np.maximum(first, 1e-300))
-        forcing = np.minimum(self._forcing[columns], np.maximum(near, _CLOSEST))
+        forcing = self._forcing[columns]
+        if self._precondition:
+            # Near the minimum, solve closely enough for this step to be the last. Where there will be
+            # no preconditioner the residual does not tell how near; where there is none yet, products
+            # end at their limit.
+            near = _AFTER * self.tol * self.objective()[columns] / np.maximum(first, 1e-300)
+            forcing = np.minimum(forcing, np.maximum(np.sqrt(near), _CLOSEST))
         limits = np.array([_MAX_PRODUCTS if factor else plain_limit for factor in factors])
         settled = first <= 0
         open_ = np.flatnonzero(~settled)
