@@ -159,3 +159,9 @@ def test_hessian_gram_by_levels_is_that_of_a_smaller_active_set():
     assert np.linalg.eigvalsh(left_out).min() > -1e-9  # pairs were left out, none was added
     fine = point.hessian_gram(F, levels=negatives.size - 1)
     assert np.abs(fine - point.hessian_gram(F)).max() < 0.2 * np.abs(expected).max()
+
+
+def test_rounding_never_brings_a_share_above_one():
+    for n in range(1, 200):
+        assert ordered_share(np.ones(n), np.zeros(3)) == pytest.approx(1.0)
+        assert ordered_share(np.ones(n), np.zeros(3)) <= 1.0

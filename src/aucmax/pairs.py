@@ -224,7 +224,7 @@ def _share_of_sorted(pos: Floats, neg: Floats, u_pos: Floats, u_neg: Floats) -> 
     # Sorted queries walk `neg` once instead of jumping about in it.
     wins = below[np.searchsorted(neg, pos, "left")] + below[np.searchsorted(neg, pos, "right")]
     # In two steps: the product of the two sums could overflow or vanish.
-    return inner(u_pos / u_pos.sum(), wins / below[-1]) / 2.0
+    return min(1.0, inner(u_pos / u_pos.sum(), wins / below[-1]) / 2.0)  # rounding must not pass 1
 
 
 def inner(a: Floats, b: Floats) -> float:
