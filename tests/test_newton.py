@@ -3,7 +3,7 @@ import pytest
 
 from aucmax.operators import FeatureOperator, KernelOperator
 from aucmax.pairs import PairLoss
-from aucmax.solvers import newton, preconditioner
+from aucmax.solvers import newton, preconditioner, sample
 from aucmax.solvers.newton import minimize
 from tests import oracle
 
@@ -218,16 +218,16 @@ def large_problem(k=1):
 
 def test_many_rows_start_on_a_sample_and_end_at_the_same_minimum(monkeypatch):
     drawn = []
-    draw = newton._draw_sample
-    monkeypatch.setattr(newton, "_draw_sample", lambda *a: drawn.append(draw(*a)) or drawn[-1])
+    draw = newton.draw_sample
+    monkeypatch.setattr(newton, "draw_sample", lambda *a: drawn.append(draw(*a)) or drawn[-1])
     for k in (1, 3):
         operator, losses, C = large_problem(k)
         started = minimize(operator, losses, C, tol=1e-9)
-        assert drawn[-1].rows.size * newton._SAMPLE_GAIN < 2 * operator.n_rows
-        monkeypatch.setattr(newton, "_SAMPLE_GAIN", np.inf)
+        assert drawn[-1].rows.size * sample.GAIN < 2 * operator.n_rows
+        monkeypatch.setattr(sample, "GAIN", np.inf)
         cold = minimize(operator, losses, C, tol=1e-9)
         assert drawn[-1] is None
-        monkeypatch.setattr(newton, "_SAMPLE_GAIN", 8)
+        monkeypatch.setattr(sample, "GAIN", 8)
         assert started.converged.all()
         np.testing.assert_allclose(started.objective, cold.objective, rtol=1e-8)
         assert started.n_iter < cold.n_iter
@@ -236,14 +236,14 @@ def test_many_rows_start_on_a_sample_and_end_at_the_same_minimum(monkeypatch):
 def test_the_sample_has_both_classes_and_stands_for_all_rows():
     operator, losses, _ = large_problem()
     rng = np.random.default_rng(0)
-    sample = newton._draw_sample(operator, losses, rng)
-    loss = sample.losses[0]
-    assert abs(loss.pos.size - loss.neg.size) < 0.3 * sample.rows.size
+    drawn = sample.draw_sample(operator, losses, rng)
+    loss = drawn.losses[0]
+    assert abs(loss.pos.size - loss.neg.size) < 0.3 * drawn.rows.size
     total = losses[0].weight.sum()
     assert loss.weight.sum() == pytest.approx(total, rel=0.15)
     assert loss.scale == losses[0].scale
     few = FeatureOperator(np.ones((50, 8)))
-    assert newton._draw_sample(few, [PairLoss(np.arange(50) < 9)], rng) is None
+    assert sample.draw_sample(few, [PairLoss(np.arange(50) < 9)], rng) is None
 
 
 def test_absent_rows_are_not_sampled():
@@ -251,5 +251,5 @@ def test_absent_rows_are_not_sampled():
     weight = (np.arange(6000) % 2).astype(float)
     half = [PairLoss(losses[0].positive, weight)]
     rng = np.random.default_rng(0)
-    sample = newton._draw_sample(operator, half, rng)
-    assert (sample.rows % 2 == 1).all()
+    drawn = sample.draw_sample(operator, half, rng)
+    assert (drawn.rows % 2 == 1).all()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
 from contextvars import copy_context
 from functools import cache
 from typing import Any
@@ -16,16 +15,9 @@ _BLOCK_BYTES = 2**21
 
 
 def over_blocks(
-    work: Callable[[slice], None],
-    n_rows: int,
-    row_bytes: int,
-    block_rows: int | None = None,
-    blas: bool = True,
+    work: Callable[[slice], None], n_rows: int, row_bytes: int, block_rows: int | None = None
 ) -> None:
-    """Call ``work`` on consecutive slices of the rows, over threads. Slices do not overlap.
-
-    ``blas`` tells whether the work calls BLAS, which is then held to one thread each.
-    """
+    """Call ``work`` on consecutive slices of the rows, over threads. Slices do not overlap."""
     step = block_rows or max(16, _BLOCK_BYTES // max(1, row_bytes))
     blocks = [slice(start, min(start + step, n_rows)) for start in range(0, n_rows, step)]
     workers = min(thread_count(), len(blocks))
@@ -33,8 +25,7 @@ def over_blocks(
         for block in blocks:
             work(block)
         return
-    held = one_blas_thread() if blas else nullcontext()
-    with held, ThreadPoolExecutor(workers) as pool:
+    with one_blas_thread(), ThreadPoolExecutor(workers) as pool:
         try:
             # Each in a copy of the caller's context, which holds numpy's error state.
             contexts = [copy_context() for _ in blocks]

@@ -152,7 +152,7 @@ def _columns_product(matrix: Any, coef: Floats) -> Floats:
         def work(rows: slice) -> None:
             _compiled.run("thin_scores", matrix, right, narrow, rows.start, rows.stop)
 
-        over_blocks(work, len(matrix), 0, _SUM_ROWS, blas=False)
+        over_blocks(work, len(matrix), 0, _SUM_ROWS)
         wide: Floats = narrow.astype(np.float64).T
         return wide
     product: Array = matrix @ coef
@@ -174,7 +174,7 @@ def _rows_product(matrix: Any, gradient: Floats) -> Floats:
             left = narrow[0, rows] if len(narrow) == 1 else narrow[:, rows]
             part[...] = left @ matrix[rows]
 
-    over_blocks(work, matrix.shape[0], 0, _SUM_ROWS, blas=not thin)
+    over_blocks(work, matrix.shape[0], 0, _SUM_ROWS)
     out: Floats = parts.sum(axis=0, dtype=np.float64).T
     return out
 

@@ -136,7 +136,7 @@ class PairPoint:
         g_neg = (2.0 * self._scale) * self._u_neg * slack_neg
         self.gradient[self._pos], self.gradient[self._neg] = g_pos, g_neg
         # sum m**2 = sum m (1 - s_i + s_j): the value follows from the gradient, no square is formed.
-        return 0.5 * (inner(g_pos, s_pos) + inner(g_neg, s_neg) - float(g_pos.sum()))
+        return float(0.5 * (g_pos @ s_pos + g_neg @ s_neg - g_pos.sum()))
 
     def hessian_product(self, direction: npt.NDArray[Any]) -> Floats:
         """Hessian times one direction (n,), or times many at once (n, m)."""
@@ -224,16 +224,8 @@ def _share_of_sorted(pos: Floats, neg: Floats, u_pos: Floats, u_neg: Floats) -> 
     # Sorted queries walk `neg` once instead of jumping about in it.
     wins = below[np.searchsorted(neg, pos, "left")] + below[np.searchsorted(neg, pos, "right")]
     # In two steps: the product of the two sums could overflow or vanish.
-    return min(1.0, inner(u_pos / u_pos.sum(), wins / below[-1]) / 2.0)  # rounding must not pass 1
-
-
-def inner(a: Floats, b: Floats) -> float:
-    """Inner product of two long vectors, in this thread.
-
-    BLAS would spread it over its threads, which then wait at full speed for more to do, and take a core
-    from whatever comes next for longer than they saved (a grid over C took 16 % more time for it).
-    """
-    return float(np.einsum("i,i->", a, b))
+    share = float((u_pos / u_pos.sum()) @ (wins / below[-1]) / 2.0)
+    return min(1.0, share)  # rounding must not pass it
 
 
 def _running_sum(values: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -11,7 +11,7 @@ unless ``landmarks="class-kmeans"``. ``map_per_fold=True`` makes both anew from 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any
 
@@ -25,16 +25,17 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, proces
 
 from aucmax._base import LinearScores, RankingClassifier, plain
 from aucmax._checks import check_choice, check_increasing, check_number, warn_user
+from aucmax._folds import Columns, Fold, check_folds, make_folds
 from aucmax._memory import fits
 from aucmax._progress import GridLine
 from aucmax._threads import one_blas_thread
 from aucmax.classifiers import EPOCHS, MAX_STEPS, KernelScores, feature_operator, map_features
 from aucmax.features.nystroem import NystroemFeatures
 from aucmax.operators import FeatureOperator, Operator
-from aucmax.pairs import PairLoss, ordered_share
+from aucmax.pairs import PairLoss
 from aucmax.solvers.newton import Newton, Record
 from aucmax.solvers.preconditioner import sample_size
-from aucmax.solvers.stochastic import PairSGDGrid, first_step, mean_square
+from aucmax.solvers.stochastic import PairSGDGrid, finite_mean, first_step, row_squares
 
 __all__ = ["KernelAUCClassifierCV", "LinearAUCClassifierCV"]
 
@@ -47,14 +48,6 @@ _PAPER_LAMBDA = (1e-10, 1e-7, 4)
 _PROJECTED_SAMPLES = 5
 
 
-@dataclass(frozen=True)
-class Fold:
-    """Training weights of all rows, 0 on those held out, and the rows to be scored."""
-
-    weight: np.ndarray
-    test: np.ndarray
-
-
 @dataclass
 class _Path:
     """What a walk along C gave: AUC of each fold, and coefficients and objectives by C."""
@@ -63,6 +56,23 @@ class _Path:
     coef: list[np.ndarray]
     objective: list[np.ndarray]
     records: list[dict[str, Any]]
+
+    @classmethod
+    def empty(cls, columns: Columns, n_values: int) -> _Path:
+        return cls(np.full((len(columns.folds), n_values), np.nan), [], [], [])
+
+    def add(
+        self, C: float, coef: np.ndarray, scores: np.ndarray, columns: Columns, **more: Any
+    ) -> dict[str, Any]:
+        """Note the next value of C; its record."""
+        record: dict[str, Any] = {"C": float(C), "auc": None, "auc_std": None, **more}
+        if columns.folds:
+            aucs = self.scores[:, len(self.records)]
+            aucs[:] = columns.aucs(scores)
+            record |= {"auc": float(aucs.mean()), "auc_std": float(aucs.std())}
+        self.coef.append(coef)
+        self.records.append(record)
+        return record
 
 
 class _SearchCV(RankingClassifier):
@@ -125,37 +135,11 @@ class _SearchCV(RankingClassifier):
             check_number("max_iter", self.max_iter, low=1, closed=True, integer=True)
 
     def _prepare(self, X: Any, y: Any, weight: np.ndarray, **extra: Any) -> dict[str, Any]:
-        """The folds, over the rows of non-zero weight."""
         split = {name: value for name, value in extra["split"].items() if value is not None}
-        groups = split.get("groups")
-        if groups is not None and len(groups) != X.shape[0]:
-            raise ValueError(f"groups has {len(groups)} entries for {X.shape[0]} rows of X.")
-        kept = np.flatnonzero(weight)
-        place = np.full(X.shape[0], -1)
-        place[kept] = np.arange(kept.size)
-        folds = []
-        for train, test in check_cv(self.cv, y, classifier=True).split(X, y, **split):
-            rows = np.arange(X.shape[0])
-            times = np.bincount(rows[train], minlength=X.shape[0])
-            inside = place[rows[test]]
-            folds.append(Fold((weight * times)[kept], inside[inside >= 0]))
-        if not folds:
-            raise ValueError(f"cv={self.cv!r} yields no fold: there is nothing to choose C by.")
+        folds = make_folds(self.cv, X, y, weight, split)
         if self.select == "1se" and len(folds) < 2:
             raise ValueError('select="1se" needs at least two folds: one has no standard error.')
         return {"folds": folds}
-
-    def _check_folds(self, folds: Sequence[Fold], codes: np.ndarray) -> None:
-        for number, fold in enumerate(folds):
-            for part, present in (("training", codes[fold.weight > 0]), ("test", codes[fold.test])):
-                missing = np.setdiff1d(np.arange(self.classes_.size), present)
-                if missing.size:
-                    raise ValueError(
-                        f"Fold {number} of {len(folds)} has no row of class "
-                        f"{self.classes_.tolist()[missing[0]]!r} in its {part} part, so that there is "
-                        "no pair to rank. Use fewer folds, or a splitter that keeps classes together "
-                        "(StratifiedKFold, StratifiedGroupKFold)."
-                    )
 
     def _grid(self, positives: Sequence[np.ndarray], weight: np.ndarray) -> np.ndarray:
         """The values of C, rising."""
@@ -176,21 +160,17 @@ class _SearchCV(RankingClassifier):
     def _walk(
         self,
         operator: Operator,
-        positives: Sequence[np.ndarray],
-        weight: np.ndarray,
-        folds: Sequence[Fold],
-        whole: bool,
+        columns: Columns,
         line: GridLine,
         about: dict[str, Any],
         Cs: np.ndarray | None = None,
     ) -> _Path:
-        """Solve for the folds, and before them for all rows if ``whole``, together, C by C."""
+        """Solve for all columns together, C by C."""
         Cs = self.Cs_ if Cs is None else Cs
-        parts = [weight] * whole + [fold.weight for fold in folds]
-        losses = [PairLoss(up, part) for part in parts for up in positives]
+        losses = [PairLoss(up, part) for part in columns.weights for up in columns.positives]
         newton = Newton(operator, losses, tol=self.tol)
         max_iter = MAX_STEPS if self.max_iter == "auto" else int(self.max_iter)
-        path = _Path(np.full((len(folds), Cs.size), np.nan), [], [], [])
+        path = _Path.empty(columns, Cs.size)
         passes, seconds = 0, line.elapsed()
 
         def show(step: Record) -> None:
@@ -198,27 +178,23 @@ class _SearchCV(RankingClassifier):
 
         for i, C in enumerate(Cs):
             steps = newton.run(np.full(len(losses), C), max_iter, show)
-            if folds:
-                held = newton.scores[:, -len(folds) * len(positives) :]
-                path.scores[:, i] = _fold_aucs(held, positives, weight, folds)
-            path.coef.append(newton.coef.copy())
             path.objective.append(newton.objective())
-            record = {
+            record = path.add(
+                C,
+                newton.coef.copy(),
+                newton.scores,
+                columns,
                 **about,
-                "C": float(C),
-                "auc": float(path.scores[:, i].mean()) if folds else None,
-                "auc_std": float(path.scores[:, i].std()) if folds else None,
-                "steps": len(steps),
-                "passes": newton.passes - passes,
-                "preconditioners": sum(step.preconditioners for step in steps),
-                "gap": float(newton.gap.max()),
-                "converged": bool(newton.converged.all()),
-                "seconds": line.elapsed() - seconds,
-            }
+                steps=len(steps),
+                passes=newton.passes - passes,
+                preconditioners=sum(step.preconditioners for step in steps),
+                gap=float(newton.gap.max()),
+                converged=bool(newton.converged.all()),
+                seconds=line.elapsed() - seconds,
+            )
             passes, seconds = newton.passes, line.elapsed()
-            path.records.append(record)
             line.value(record)
-            if folds and self._has_fallen(path.scores[:, : i + 1].mean(axis=0)):
+            if columns.folds and self._has_fallen(path.scores[:, : i + 1].mean(axis=0)):
                 line.skip(Cs.size - i - 1)
                 break
         return path
@@ -293,20 +269,6 @@ class _SearchCV(RankingClassifier):
         return coef.reshape(len(coef), -1, n_columns).mean(axis=1)
 
 
-def _fold_aucs(
-    scores: np.ndarray, positives: Sequence[np.ndarray], weight: np.ndarray, folds: Sequence[Fold]
-) -> list[float]:
-    """Mean over columns of each fold's AUC on its held-out rows; scores (n, folds x columns)."""
-    out = []
-    for fold, own in zip(folds, np.split(scores, len(folds), axis=1), strict=True):
-        u, aucs = weight[fold.test], []
-        for column, positive in zip(own[fold.test].T, positives, strict=True):
-            up = positive[fold.test]
-            aucs.append(ordered_share(column[up], column[~up], u[up], u[~up]))
-        out.append(float(np.mean(aucs)))
-    return out
-
-
 class KernelAUCClassifierCV(KernelScores, _SearchCV):
     """:class:`KernelAUCClassifier` with C, and if wanted gamma, chosen by cross-validated AUC.
 
@@ -365,9 +327,10 @@ class KernelAUCClassifierCV(KernelScores, _SearchCV):
     classes_, feature_map_, scaler_, coef_, intercept_, objective_
         As in :class:`KernelAUCClassifier`.
 
-    Notes ----- Standardisation and kernel map are shared between the folds unless ``map_per_fold``:
-    the held-out rows have then taken part in means, variances, landmarks and bandwidth, but never
-    with their labels.
+    Notes
+    -----
+    Standardisation and kernel map are shared between the folds unless ``map_per_fold``: the held-out
+    rows have then taken part in means, variances, landmarks and bandwidth, but never with their labels.
 
     Examples
     --------
@@ -464,10 +427,11 @@ class KernelAUCClassifierCV(KernelScores, _SearchCV):
     def _fit_columns(
         self, X: Any, codes: np.ndarray, weight: np.ndarray, folds: Sequence[Fold] = (), **_: Any
     ) -> None:
-        self._check_folds(folds, codes)
+        check_folds(folds, codes, self.classes_)
         self.n_splits_ = len(folds)
         X = self._block_rows(X)
         positives = self._positives(codes)
+        columns = Columns(positives, weight, folds, bool(self.refit))
         self.Cs_ = self._grid(positives, weight)
         self._seed = check_random_state(self.random_state).randint(2**31)
         first = self._make_map().fit(X, codes, sample_weight=weight)
@@ -475,32 +439,23 @@ class KernelAUCClassifierCV(KernelScores, _SearchCV):
         values = self.Cs_.size * self.gammas_.size * (len(folds) if self.map_per_fold else 1)
         with GridLine(self.verbose, values) as line:
             if self.map_per_fold:
-                paths = self._search_apart(X, codes, weight, folds, positives, line)
+                paths = self._search_apart(X, codes, columns, line)
             else:
-                paths = self._search(X, first, positives, weight, folds, self.refit, line)
+                paths = self._search(X, first, columns, line)
             scores = np.stack([path.scores for path in paths], axis=1)
             gamma, C = self._choose(scores)
             self.gamma_, self.C_ = float(self.gammas_[gamma]), float(self.Cs_[C])
             at_hand = self.gamma_ == first.gamma_
             self.feature_map_ = first if at_hand else first.with_gamma(self.gamma_)
             if self.map_per_fold:
-                coef = self._fit_best(X, positives, weight, line)
+                coef = self._fit_best(X, replace(columns, folds=[]), line)
             else:
                 coef = self._final(paths[gamma], C, len(positives))
         self._set_results(scores, paths, {"gamma": self.gammas_, "C": self.Cs_})
         self.coef_ = self.feature_map_.fold(coef).T
         self._set_thresholds(self.feature_map_.linear(X, self.coef_.T), positives, weight)
 
-    def _search(
-        self,
-        X: Any,
-        first: Any,
-        positives: Sequence[np.ndarray],
-        weight: np.ndarray,
-        folds: Sequence[Fold],
-        whole: bool,
-        line: GridLine,
-    ) -> list[_Path]:
+    def _search(self, X: Any, first: Any, columns: Columns, line: GridLine) -> list[_Path]:
         """A walk along C at each gamma, over one map and its kin."""
         raw, factors = None, self._factors()
         needed = 2 * X.shape[0] * self._width(X.shape[0]) * X.dtype.itemsize
@@ -509,29 +464,33 @@ class KernelAUCClassifierCV(KernelScores, _SearchCV):
         paths = []
         for factor, gamma in zip(factors, self.gammas_, strict=True):
             mapped = first if factor == 1.0 else first.with_gamma(first.gamma_ * factor)
-            problem = (positives, weight, folds, whole, line, {"gamma": float(gamma)})
-            if self.solver == "sgd":
-                paths.append(self._descend(map_features(X, mapped, raw), *problem))
-            else:
-                paths.append(self._walk(self._operator(X, mapped, raw), *problem))
+            paths.append(self._learn(X, mapped, columns, line, {"gamma": float(gamma)}, raw=raw))
         return paths
 
-    def _search_apart(
+    def _learn(
         self,
         X: Any,
-        codes: np.ndarray,
-        weight: np.ndarray,
-        folds: Sequence[Fold],
-        positives: Sequence[np.ndarray],
+        mapped: Any,
+        columns: Columns,
         line: GridLine,
-    ) -> list[_Path]:
+        about: dict[str, Any],
+        Cs: np.ndarray | None = None,
+        raw: np.ndarray | None = None,
+    ) -> _Path:
+        """All C, or those given, over one map, by the solver asked for."""
+        if self.solver == "sgd":
+            return self._descend(map_features(X, mapped, raw), columns, line, about, Cs)
+        return self._walk(self._operator(X, mapped, raw), columns, line, about, Cs)
+
+    def _search_apart(self, X: Any, codes: np.ndarray, columns: Columns, line: GridLine) -> list[_Path]:
         """The same with scaler and map of each fold's own rows; patience is each fold's own, too."""
         by_fold = []
-        for fold in folds:
+        for fold in columns.folds:
             scaler = self._fit_scaler(X, fold.weight)
             rows = X if scaler is None else scaler.transform(X)
             mapped = self._make_map().fit(rows, codes, sample_weight=fold.weight)
-            by_fold.append(self._search(rows, mapped, positives, weight, [fold], False, line))
+            alone = replace(columns, folds=[fold], whole=False)
+            by_fold.append(self._search(rows, mapped, alone, line))
         paths = []
         for same_gamma in zip(*by_fold, strict=True):
             records = [record for path in same_gamma for record in path.records]
@@ -545,32 +504,22 @@ class KernelAUCClassifierCV(KernelScores, _SearchCV):
             project = X.shape[0] <= _PROJECTED_SAMPLES * sample_size(mapped.rank_) or None
         return feature_operator(X, mapped, raw, project)
 
-    def _fit_best(
-        self, X: Any, positives: Sequence[np.ndarray], weight: np.ndarray, line: GridLine
-    ) -> np.ndarray:
+    def _fit_best(self, X: Any, columns: Columns, line: GridLine) -> np.ndarray:
         """Fit to all rows at the chosen C alone."""
-        problem: Any = (positives, weight, [], True, line, {}, np.array([self.C_]))
-        if self.solver == "sgd":
-            path = self._descend(map_features(X, self.feature_map_), *problem)
-        else:
-            path = self._walk(self._operator(X, self.feature_map_), *problem)
-        return self._final(path, 0, len(positives))
+        path = self._learn(X, self.feature_map_, columns, line, {}, np.array([self.C_]))
+        return self._final(path, 0, len(columns.positives))
 
     def _descend(
         self,
         features: np.ndarray,
-        positives: Sequence[np.ndarray],
-        weight: np.ndarray,
-        folds: Sequence[Fold],
-        whole: bool,
+        columns: Columns,
         line: GridLine,
         about: dict[str, Any],
         Cs: np.ndarray | None = None,
     ) -> _Path:
         """Algorithm 3 at all C together, over the same pairs; folds are independent of each other."""
         Cs = self.Cs_ if Cs is None else Cs
-        parts = [weight] * whole + [fold.weight for fold in folds]
-        began = line.elapsed()
+        began, squares = line.elapsed(), row_squares(features)
         epochs = EPOCHS if self.max_iter == "auto" else int(self.max_iter)
 
         def learn(part: np.ndarray, positive: np.ndarray) -> np.ndarray:
@@ -578,7 +527,7 @@ class KernelAUCClassifierCV(KernelScores, _SearchCV):
                 features.shape[1],
                 features.dtype,
                 alpha=1.0 / (Cs * part.sum()),
-                eta0=first_step(mean_square(features[part > 0])),
+                eta0=first_step(finite_mean(squares[part > 0])),
             )
             rng = np.random.default_rng(self._seed)
             for _ in range(epochs):
@@ -586,32 +535,18 @@ class KernelAUCClassifierCV(KernelScores, _SearchCV):
                 line.epoch()
             return learner.coef
 
-        work = [delayed(learn)(part, up) for part in parts for up in positives]
-        if folds:
+        work = [delayed(learn)(part, up) for part in columns.weights for up in columns.positives]
+        if columns.folds:
             walks = self.gammas_.size * (self.n_splits_ if self.map_per_fold else 1)
             line.expect_epochs(epochs * len(work) * walks)
         with one_blas_thread():
             learnt = Parallel(n_jobs=self.n_jobs, prefer="threads")(work)
-        path = _Path(np.full((len(folds), Cs.size), np.nan), [], [], [])
-        operator = FeatureOperator(features)
+        path, operator = _Path.empty(columns, Cs.size), FeatureOperator(features)
         for i, C in enumerate(Cs):
             coef = np.column_stack([each[:, i] for each in learnt])
-            scores = operator.scores(coef)
-            if folds:
-                held = scores[:, -len(folds) * len(positives) :]
-                path.scores[:, i] = _fold_aucs(held, positives, weight, folds)
-            path.coef.append(coef)
-            record = {
-                **about,
-                "C": float(C),
-                "auc": float(path.scores[:, i].mean()) if folds else None,
-                "auc_std": float(path.scores[:, i].std()) if folds else None,
-                "epochs": epochs,
-                "converged": True,
-                "seconds": (line.elapsed() - began) / Cs.size,
-            }
-            path.records.append(record)
-            line.value(record)
+            seconds = (line.elapsed() - began) / Cs.size
+            more = {**about, "epochs": epochs, "converged": True, "seconds": seconds}
+            line.value(path.add(C, coef, operator.scores(coef), columns, **more))
         return path
 
 
@@ -672,13 +607,13 @@ class LinearAUCClassifierCV(LinearScores, _SearchCV):
     def _fit_columns(
         self, X: Any, codes: np.ndarray, weight: np.ndarray, folds: Sequence[Fold] = (), **_: Any
     ) -> None:
-        self._check_folds(folds, codes)
+        check_folds(folds, codes, self.classes_)
         self.n_splits_ = len(folds)
         positives = self._positives(codes)
         self.Cs_ = self._grid(positives, weight)
         operator = FeatureOperator(X)
         with GridLine(self.verbose, self.Cs_.size) as line:
-            path = self._walk(operator, positives, weight, folds, self.refit, line, {})
+            path = self._walk(operator, Columns(positives, weight, folds, bool(self.refit)), line, {})
         C = self._choose(path.scores[:, None])[1]
         self.C_ = float(self.Cs_[C])
         coef = self._final(path, C, len(positives))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from aucmax.pairs import Floats, PairLoss, PairPoint, inner
+from aucmax.pairs import Floats, PairLoss, PairPoint
 
 #: The search ends when the slope has fallen to this share, or after so many trials.
 _SLOPE_LEFT = 0.1
@@ -39,7 +39,7 @@ def line_search(
         trial = scores + step * moved
         here = loss.at(trial)
         value = 0.5 * square + step * along + 0.5 * step**2 * length + C * here.value
-        slope_here = along + step * length + C * inner(here.gradient, moved)
+        slope_here = along + step * length + C * float(here.gradient @ moved)
         if value < best_value:
             best_value, best = value, (step, trial, here)
         if abs(slope_here) <= _SLOPE_LEFT * abs(slope):

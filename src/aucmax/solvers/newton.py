@@ -24,7 +24,8 @@ Five decisions, each measured on the paper's data (ijcnn1 and covtype, 1600 land
   over, ``1/2 r'M^(-1)r`` in the preconditioner's norm; without one M is the identity and, the Hessian
   being at least that, the count is an upper bound. Where that bound alone keeps a column from ending,
   a preconditioner is built, or, if there is none, the system solved more closely. The step that the
-  decrement was measured on is still taken.
+  decrement was measured on is still taken; and if the objective then fell as foretold, what is left
+  is known and may end the solve (``_gap_after``).
 """
 
 from __future__ import annotations
@@ -35,8 +36,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from aucmax.operators import FeatureOperator, Operator
-from aucmax.pairs import Floats, Indices, PairLoss, inner
+from aucmax.operators import Operator
+from aucmax.pairs import Floats, Indices, PairLoss
 from aucmax.solvers.line_search import line_search
 from aucmax.solvers.preconditioner import (
     MAX_COLUMNS,
@@ -45,6 +46,7 @@ from aucmax.solvers.preconditioner import (
     Factor,
     patience,
 )
+from aucmax.solvers.sample import Sample, draw_sample
 
 #: Relative residual at which conjugate gradients stop, unless a column needs more.
 _FORCING = 0.3
@@ -60,11 +62,8 @@ _MAX_PRODUCTS = 500
 #: Products beyond which a new preconditioner is a poor one, of too few rows.
 _SLOW_PRODUCTS = 12
 
-#: Rows per column of the sample that a large problem starts on (or a sixteenth of its rows), how close
-#: to its minimum that is followed and in how many steps, and how many times more rows there must be.
-_SAMPLE_ROWS = 30
+#: How close to its minimum the sample that a large problem starts on is followed, in how many steps.
 _SAMPLE_TOL = 3e-3
-_SAMPLE_GAIN = 8
 _SAMPLE_STEPS = 30
 
 
@@ -95,15 +94,6 @@ class Solution:
     n_iter: int
     passes: int
     history: list[Record]
-
-
-@dataclass(frozen=True)
-class _Sample:
-    """Some rows of a problem, with their features and losses that stand for all of them."""
-
-    rows: Indices
-    operator: Operator
-    losses: Sequence[PairLoss]
 
 
 class Newton:
@@ -147,7 +137,7 @@ class Newton:
         self._move_to(self.scores)
         self.C: Floats = np.zeros(k)
         self._begin_anew = start is None
-        self._sample: _Sample | None = None
+        self._sample: Sample | None = None
         self._before: tuple[Floats, Floats] | None = None  # where the last run began
         self._curvatures: list[Curvature | None] = [None] * k
         self._factors: list[Factor | None] = [None] * k
@@ -186,7 +176,7 @@ class Newton:
         self.C = C
         self._reopen()
         if self._begin_anew and self._precondition:
-            self._sample = _draw_sample(self.operator, self.losses, self._rng)
+            self._sample = draw_sample(self.operator, self.losses, self._rng)
             if self._sample is not None:
                 self._start_on_sample(self._sample)
         here = self.coef.copy(), self.scores.copy()
@@ -218,8 +208,7 @@ class Newton:
         coef, scores = self._before
         for c, loss in enumerate(self.losses):
             direction, moved = self.coef[:, c] - coef[:, c], self.scores[:, c] - scores[:, c]
-            slope = float(self.coef[:, c] @ direction)
-            slope += float(self.C[c]) * inner(self._points[c].gradient, moved)
+            slope = float(self.coef[:, c] @ direction + self.C[c] * (self._points[c].gradient @ moved))
             if slope < 0:
                 self._advance(loss, c, direction, moved, slope)
         self._stalled[:] = False
@@ -313,7 +302,7 @@ class Newton:
             point = loss.at(scores)
         return Curvature(operator, loss, point, scores, self._rng, per_column)
 
-    def _start_on_sample(self, sample: _Sample) -> None:
+    def _start_on_sample(self, sample: Sample) -> None:
         """Begin the full problem where a sample of its rows ends.
 
         The first steps only find out which pairs stay active, and a sample whose rows are weighed up
@@ -431,25 +420,6 @@ def minimize(
     """
     newton = Newton(operator, losses, start=start, tol=tol, precondition=precondition, seed=seed)
     return newton.solution(newton.run(C, max_iter, on_record))
-
-
-def _draw_sample(
-    operator: Operator, losses: Sequence[PairLoss], rng: np.random.Generator
-) -> _Sample | None:
-    """Rows of both classes of every column, if there are many times more rows than that takes."""
-    n_rows = operator.n_rows
-    size = max(_SAMPLE_ROWS * operator.n_columns, n_rows // 16)
-    share = np.zeros(n_rows)
-    for loss in losses:
-        for members in (loss.pos, loss.neg):
-            share[members] = np.maximum(share[members], min(1.0, size / 2 / members.size))
-    if share.sum() * _SAMPLE_GAIN > n_rows:
-        return None
-    rows = np.flatnonzero(rng.random(n_rows) < share)
-    sampled = [loss.sample(rows, share[rows]) for loss in losses]
-    if not all(loss.pos.size and loss.neg.size for loss in sampled):
-        return None
-    return _Sample(rows, FeatureOperator(operator.rows(rows)), sampled)
 
 
 def _gap_after(before: Floats, after: Floats, slope: Floats, left: Floats, step: Floats) -> Floats:

@@ -277,19 +277,26 @@ class SOLAM(_Sampling):
 
 
 def mean_square(X: Any) -> float:
-    """Mean of ``||x||^2`` over rows; refuses rows whose squares overflow, since no step can be made."""
-    values = X.data if is_sparse(X) else X
-    with np.errstate(over="ignore", invalid="ignore"):
-        squares = np.einsum("i,i->", values, values) if values.ndim == 1 else _row_squares(values)
-        total = float(np.sum(squares, dtype=np.float64))
+    """Mean of ``||x||^2`` over rows."""
+    if is_sparse(X):
+        with np.errstate(over="ignore", invalid="ignore"):
+            return finite_mean(np.einsum("i,i->", X.data, X.data), X.shape[0])
+    return finite_mean(row_squares(X))
+
+
+def row_squares(X: Array) -> Array:
+    """``||x||^2`` of dense rows."""
+    with np.errstate(over="ignore", invalid="ignore"):  # found and named by who takes their mean
+        squares: Array = np.einsum("nd,nd->n", X, X)
+    return squares
+
+
+def finite_mean(squares: Array, n_rows: int | None = None) -> float:
+    """Mean of squared norms; refuses those that overflow, since no step can be made."""
+    total = float(np.sum(squares, dtype=np.float64))
     if not np.isfinite(total):
         raise FloatingPointError("features are so large that their squares overflow")
-    return total / float(X.shape[0])
-
-
-def _row_squares(X: Array) -> Array:
-    squares: Array = np.einsum("nd,nd->n", X, X)
-    return squares
+    return total / float(np.size(squares) if n_rows is None else n_rows)
 
 
 def first_step(square: float) -> float:

@@ -1,0 +1,79 @@
+"""Folds of cross-validation as columns of one solve: who trains where, and how each ranks the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.model_selection import check_cv
+
+from aucmax.pairs import ordered_share
+
+
+@dataclass(frozen=True)
+class Fold:
+    """Training weights of all rows, 0 on those held out, and the rows to be scored."""
+
+    weight: np.ndarray
+    test: np.ndarray
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Problems over the same rows: for all of them if ``whole``, then for each fold, every class."""
+
+    positives: Sequence[np.ndarray]
+    weight: np.ndarray
+    folds: Sequence[Fold]
+    whole: bool
+
+    @property
+    def weights(self) -> list[np.ndarray]:
+        """Row weights of each part; a part has a column for each of ``positives``."""
+        return [self.weight] * self.whole + [fold.weight for fold in self.folds]
+
+    def aucs(self, scores: np.ndarray) -> list[float]:
+        """Each fold's AUC on the rows it holds out, a mean over classes; scores (n, columns)."""
+        k, out = len(self.positives), []
+        for number, fold in enumerate(self.folds, start=int(self.whole)):
+            u, own = self.weight[fold.test], []
+            for column, positive in enumerate(self.positives, start=number * k):
+                s, up = scores[fold.test, column], positive[fold.test]
+                own.append(ordered_share(s[up], s[~up], u[up], u[~up]))
+            out.append(float(np.mean(own)))
+        return out
+
+
+def make_folds(cv: Any, X: Any, y: Any, weight: np.ndarray, split: dict[str, Any]) -> list[Fold]:
+    """The folds over rows of non-zero weight; ``split`` goes to the splitter."""
+    n_rows = X.shape[0]
+    groups = split.get("groups")
+    if groups is not None and len(groups) != n_rows:
+        raise ValueError(f"groups has {len(groups)} entries for {n_rows} rows of X.")
+    kept, rows = np.flatnonzero(weight), np.arange(n_rows)
+    place = np.full(n_rows, -1)
+    place[kept] = np.arange(kept.size)
+    folds = []
+    for train, test in check_cv(cv, y, classifier=True).split(X, y, **split):
+        times = np.bincount(rows[train], minlength=n_rows)
+        inside = place[rows[test]]
+        folds.append(Fold((weight * times)[kept], inside[inside >= 0]))
+    if not folds:
+        raise ValueError(f"cv={cv!r} yields no fold: there is nothing to choose C by.")
+    return folds
+
+
+def check_folds(folds: Sequence[Fold], codes: np.ndarray, classes: np.ndarray) -> None:
+    """Refuse a fold that lacks a class, naming both."""
+    for number, fold in enumerate(folds):
+        for part, present in (("training", codes[fold.weight > 0]), ("test", codes[fold.test])):
+            missing = np.setdiff1d(np.arange(classes.size), present)
+            if missing.size:
+                raise ValueError(
+                    f"Fold {number} of {len(folds)} has no row of class "
+                    f"{classes.tolist()[missing[0]]!r} in its {part} part, so that there is no pair to "
+                    "rank. Use fewer folds, or a splitter that keeps classes together "
+                    "(StratifiedKFold, StratifiedGroupKFold)."
+                )
