@@ -21,7 +21,7 @@ def objective(F, positive, C, w, weight=None):
     return 0.5 * w @ w + C * PairLoss(positive, weight).at(F @ w).value
 
 
-@pytest.mark.parametrize("C", [0.01, 1.0, 30.0, 1000.0])
+@pytest.mark.parametrize("C", [0.01, 1.0, 30.0, 1000.0, 1e6])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_an_independent_optimiser_finds_no_lower_value(C, weighted):
     F, positive, weight = problem()

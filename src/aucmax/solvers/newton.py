@@ -7,7 +7,7 @@ Each column c minimises ::
 over the same features F, known by an operator alone. Columns share each pass over the data, so that
 k products cost little more than one; a plain fit is k = 1.
 
-Five decisions, each measured on the paper's data (ijcnn1 and covtype, 1600 landmarks):
+Six decisions, each measured on the paper's data (ijcnn1 and covtype, 1600 landmarks):
 
 * The line search is near-exact and may go beyond 1. Pairs leave the active set along a step, so the
   curvature at its start is too large and steps of 1.3 to 4 are usual early on; this saves a quarter of
@@ -19,6 +19,9 @@ Five decisions, each measured on the paper's data (ijcnn1 and covtype, 1600 land
   than they were with it at first.
 * With many rows the first steps are taken on a sample of them: 85 passes instead of 175 on covtype
   (464,809 rows, C = 10).
+* A solve from zero at a large C goes through smaller ones, loosely, which start each other well: on
+  ijcnn1 402 passes instead of 707 at C = 1.4e5, 937 instead of over 4000 at 2.2e6; below 1000 it
+  makes no difference.
 * The stopping rule is the Newton decrement relative to the objective: an estimate of the relative
   distance to the minimum, the same at every C and scale. It counts what conjugate gradients left
   over, ``1/2 r'M^(-1)r`` in the preconditioner's norm; without one M is the identity and, the Hessian
@@ -62,9 +65,13 @@ _MAX_PRODUCTS = 500
 #: Products beyond which a new preconditioner is a poor one, of too few rows.
 _SLOW_PRODUCTS = 12
 
-#: How close to its minimum the sample that a large problem starts on is followed, in how many steps.
-_SAMPLE_TOL = 3e-3
-_SAMPLE_STEPS = 30
+#: How close to its minimum what only leads to a start is followed, in how many steps.
+_ROUGH_TOL = 3e-3
+_ROUGH_STEPS = 30
+
+#: A solve from zero at a C above the first of these goes through smaller ones, by this factor apart.
+_LARGE_C = 1e3
+_STRIDE = 16.0
 
 
 @dataclass(frozen=True)
@@ -173,18 +180,33 @@ class Newton:
         on_record: Callable[[Record], None] | None = None,
     ) -> list[Record]:
         """Minimise at weights ``C`` (k,), from where the columns are."""
+        if self._begin_anew:
+            self._approach(C, max_iter)
+        self._begin_at(C)
+        return self._iterate(max_iter, on_record)
+
+    def _approach(self, C: Floats, max_iter: int) -> None:
+        """Come from zero to a large C by way of smaller ones, followed loosely."""
+        tol, self.tol = self.tol, max(self.tol, _ROUGH_TOL)
+        stages = int(np.ceil(np.log(C.max() / _LARGE_C) / np.log(_STRIDE)))
+        for i in range(stages, 0, -1):
+            self._begin_at(C / _STRIDE**i)
+            self._iterate(min(max_iter, _ROUGH_STEPS))
+        self.tol = tol
+
+    def _begin_at(self, C: Floats) -> None:
+        """Set new weights, and go where they are likely to lead."""
         self.C = C
         self._reopen()
-        if self._begin_anew and self._precondition:
-            self._sample = draw_sample(self.operator, self.losses, self._rng)
-            if self._sample is not None:
-                self._start_on_sample(self._sample)
+        self._factors = [None] * len(self.losses)  # made for the new C where needed
         here = self.coef.copy(), self.scores.copy()
         if not self._begin_anew:
             self._follow_path()
+        elif self._precondition:
+            self._sample = draw_sample(self.operator, self.losses, self._rng)
+            if self._sample is not None:
+                self._start_on_sample(self._sample)
         self._before, self._begin_anew = here, False
-        self._factors = [None] * len(self.losses)  # made for the new C where needed
-        return self._iterate(max_iter, on_record)
 
     def solution(self, history: list[Record]) -> Solution:
         """Where the columns are; scores were moved along, and are computed from there once more."""
@@ -308,9 +330,9 @@ class Newton:
         The first steps only find out which pairs stay active, and a sample whose rows are weighed up
         to stand for all tells that as well. Its last preconditioner serves the full problem, too.
         """
-        few = Newton(sample.operator, sample.losses, tol=_SAMPLE_TOL)
+        few = Newton(sample.operator, sample.losses, tol=_ROUGH_TOL)
         few._begin_anew, few._rng = False, self._rng
-        few.run(self.C, _SAMPLE_STEPS)
+        few.run(self.C, _ROUGH_STEPS)
         self.coef, self._curvatures = few.coef, few._curvatures
         self._move_to(self.operator.scores(self.coef))
         self.passes += 1 + int(np.ceil(few.passes * sample.rows.size / self.operator.n_rows))
