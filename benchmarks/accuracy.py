@@ -13,9 +13,10 @@ import numpy as np
 from sklearn.model_selection import train_test_split
 
 from aucmax import KernelAUCClassifier
+from aucmax._machine import peak_gib
+from aucmax.data import load_dataset
 from aucmax.metrics import roc_auc, roc_auc_interval
-from benchmarks.datasets import load
-from benchmarks.harness import peak_gib, timed
+from benchmarks.harness import timed
 
 GRID = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
 SEEDS = {"spambase": 5, "magic04": 5, "connect-4": 3}
@@ -32,7 +33,7 @@ def run(options: Any) -> Iterator[dict[str, Any]]:
 
 
 def one(name: str, seed: int, landmarks: int) -> dict[str, Any]:
-    split = load(name.removesuffix("-80k"), seed)
+    split = load_dataset(name.removesuffix("-80k"), seed=seed)
     small = split.head(80_000, seed)
     split = small if name.endswith("-80k") else split
     fit_X, val_X, fit_y, val_y = train_test_split(

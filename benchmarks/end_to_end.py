@@ -22,9 +22,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from aucmax import KernelAUCClassifier
+from aucmax._machine import peak_gib
+from aucmax.data import Split, load_dataset
 from aucmax.metrics import compare_roc_auc, roc_auc
-from benchmarks.datasets import Split, load
-from benchmarks.harness import peak_gib, timed, touch_memory
+from benchmarks.harness import timed, touch_memory
 
 ROUNDS = (
     (("aucmax", 1.0), ("aucmax", 10.0), ("theirs", 1.0)),
@@ -40,7 +41,7 @@ ROUNDS = (
 
 def run(options: Any) -> Iterator[dict[str, Any]]:
     for name in options.data or ["covtype"]:
-        split = load(name)
+        split = load_dataset(name)
         # Warm up memory, threads, BLAS and imports outside the clock.
         touch_memory(8.0)
         KernelAUCClassifier(n_landmarks=100).fit(split.X_train[:5000], split.y_train[:5000])

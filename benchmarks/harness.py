@@ -3,58 +3,20 @@
 from __future__ import annotations
 
 import json
-import os
-import platform
-import resource
 import statistics
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-PACKAGES = ("aucmax", "numpy", "scipy", "scikit-learn", "threadpoolctl")
+from aucmax._machine import machine, versions
 
 
 def environment() -> dict[str, Any]:
     """Machine, threads and versions: part of every row."""
-    import numpy  # noqa: F401  (so that its BLAS is counted)
-    from threadpoolctl import threadpool_info
-
-    versions = {}
-    for name in PACKAGES:
-        try:
-            versions[name] = version(name)
-        except PackageNotFoundError:
-            versions[name] = "source tree"
-    blas = [info for info in threadpool_info() if info["user_api"] == "blas"]
-    return {
-        "python": platform.python_version(),
-        "machine": platform.machine(),
-        "processor": _processor(),
-        "cores": os.cpu_count(),
-        "blas_threads": blas[0]["num_threads"] if blas else None,
-        "blas": f"{blas[0]['internal_api']} {blas[0]['version']}" if blas else None,
-        "versions": versions,
-    }
-
-
-def _processor() -> str:
-    try:
-        for line in Path("/proc/cpuinfo").read_text().splitlines():
-            if line.startswith("model name"):
-                return line.split(":", 1)[1].strip()
-    except OSError:
-        pass
-    return platform.processor()
-
-
-def peak_gib() -> float:
-    """Largest resident memory of this process so far."""
-    unit = 1 if platform.system() == "Darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 2**30
+    return {**machine(), "versions": versions()}
 
 
 def touch_memory(gib: float) -> None:

@@ -8,17 +8,17 @@ from typing import Any
 import numpy as np
 from sklearn.preprocessing import StandardScaler
 
+from aucmax.data import load_dataset
 from aucmax.features.nystroem import NystroemFeatures
 from aucmax.operators import map_operator
 from aucmax.pairs import PairLoss
 from aucmax.solvers.newton import Record, minimize
-from benchmarks.datasets import load
 from benchmarks.harness import timed
 
 
 def run(options: Any) -> Iterator[dict[str, Any]]:
     for name in options.data or ["ijcnn1"]:
-        split = load(name).head(80_000)
+        split = load_dataset(name).head(80_000)
         X = StandardScaler().fit_transform(split.X_train)
         features = NystroemFeatures(options.landmarks, random_state=0).fit(X)
         operator = map_operator(X, features)

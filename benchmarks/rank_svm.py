@@ -16,9 +16,10 @@ from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 
 from aucmax import KernelAUCClassifier, KernelRankSVM
+from aucmax._machine import peak_gib
+from aucmax.data import load_dataset
 from aucmax.metrics import roc_auc
-from benchmarks.datasets import load
-from benchmarks.harness import peak_gib, timed
+from benchmarks.harness import timed
 
 PAPER = {"spambase": 98.00, "usps": 99.08, "magic04": 92.18}
 
@@ -40,7 +41,7 @@ def run(options: Any) -> Iterator[dict[str, Any]]:
 
 
 def one(kind: str, name: str, seed: int) -> dict[str, Any]:
-    split = load(name, seed)
+    split = load_dataset(name, seed=seed)
     scaler = StandardScaler().fit(split.X_train)
     X, X_test = (scaler.transform(part).astype(np.float64) for part in (split.X_train, split.X_test))
     fit, held, y_fit, y_held = train_test_split(

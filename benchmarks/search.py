@@ -23,9 +23,10 @@ from sklearn.model_selection import StratifiedKFold
 from sklearn.preprocessing import StandardScaler
 
 from aucmax import KernelAUCClassifier, KernelAUCClassifierCV, NystroemFeatures
+from aucmax._machine import peak_gib
+from aucmax.data import Split, load_dataset
 from aucmax.metrics import roc_auc
-from benchmarks.datasets import Split, load
-from benchmarks.harness import peak_gib, timed, touch_memory
+from benchmarks.harness import timed, touch_memory
 
 DATA = ("ijcnn1", "covtype-80k", "covtype")
 CHOICE = ("usps", "connect-4")
@@ -75,7 +76,7 @@ def alone(work: Any, *arguments: Any) -> dict[str, Any]:
 
 
 def read(name: str) -> Split:
-    split = load(name.removesuffix("-80k"))
+    split = load_dataset(name.removesuffix("-80k"))
     split = split.head(80_000) if name.endswith("-80k") else split
     # Warm up threads, BLAS and imports outside the clock.
     KernelAUCClassifier(n_landmarks=100).fit(split.X_train[:5000], split.y_train[:5000])
@@ -118,7 +119,7 @@ def search(name: str, landmarks: int, patience: int | None) -> dict[str, Any]:
         "test_auc": roc_auc(split.y_test, model.decision_function(split.X_test)),
         "best_test_auc": max(test),
         "peak_gib": peak,
-        "mean_scores": model.scores_mean_[0].tolist(),
+        "mean_scores": [record["auc"] for record in model.path_],
         "test_scores": test,
         "seconds_by_value": [record["seconds"] for record in model.path_],
     }

@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 from sklearn.preprocessing import StandardScaler
 
+from aucmax.data import load_dataset
 from aucmax.features.nystroem import NystroemFeatures
 from aucmax.metrics import roc_auc
 from aucmax.operators import FeatureOperator
 from aucmax.pairs import PairLoss
 from aucmax.solvers.newton import minimize
 from aucmax.solvers.stochastic import OAM, SOLAM, PairSGD, first_step, mean_square
-from benchmarks.datasets import load
 from benchmarks.harness import timed
 
 DATA = ("ijcnn1", "connect-4", "skin", "cod-rna", "covtype")
@@ -56,7 +56,7 @@ def run(options: Any) -> Iterator[dict[str, Any]]:
 
 
 def one(name: str, seed: int, landmarks: int) -> Iterator[dict[str, Any]]:
-    split = load(name, seed)
+    split = load_dataset(name, seed=seed)
     scaler = StandardScaler().fit(split.X_train)
     X = scaler.transform(split.X_train)
     features = NystroemFeatures(landmarks, random_state=seed).fit(X)

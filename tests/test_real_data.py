@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from aucmax import KernelAUCClassifier, KernelAUCClassifierCV, KernelRankSVM
+from aucmax.data import DataMissingError, load_dataset
 from aucmax.metrics import roc_auc
-from benchmarks import datasets
 from benchmarks.accuracy import one
 
 pytestmark = pytest.mark.data
@@ -13,8 +13,8 @@ pytestmark = pytest.mark.data
 
 def load(name, seed=0):
     try:
-        return datasets.load(name, seed)
-    except datasets.DataMissingError as missing:
+        return load_dataset(name, seed=seed)
+    except DataMissingError as missing:
         pytest.skip(str(missing))
 
 
