@@ -356,7 +356,7 @@ class SGDAUCClassifier(StreamingClassifier):
         Less the learnt threshold. On a stream it is found on the rows kept.
     classes_ : array of shape (n_classes,)
     history_ : list of dict
-        One per epoch of ``fit``: epoch, auc (None if not traced), seconds.
+        One per epoch of ``fit``: epoch, auc (None if not traced), seconds, and those spent learning.
     n_iter_ : int
         Epochs done by ``fit``.
     rows_seen_ : int

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from aucmax import __version__
+from aucmax.cli.datasets import datasets_app
 
 app = typer.Typer(
     name="aucmax",
@@ -16,6 +17,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+app.add_typer(datasets_app, name="datasets")
 
 
 def _show_version(wanted: bool) -> None:
@@ -47,6 +49,46 @@ def demo(
     from aucmax.cli.demo import run_demo
 
     run_demo(rows, landmarks, seed, picture, as_json)
+
+
+@app.command(epilog="Example: aucmax paper table2 --quick --data spambase --data magic04")
+def paper(
+    what: Annotated[str, typer.Argument(help="table1, table2, table3, table4, figure1 or all.")],
+    out: Annotated[
+        Path | None, typer.Option(help="Folder of results; paper-results, with -quick, by default.")
+    ] = None,
+    data_dir: Annotated[
+        Path | None, typer.Option(help="Folder with the data files; AUCMAX_DATA by default.")
+    ] = None,
+    data: Annotated[list[str] | None, typer.Option(help="A data set to run; may be repeated.")] = None,
+    method: Annotated[list[str] | None, typer.Option(help="A method to run; may be repeated.")] = None,
+    seeds: Annotated[
+        int | None, typer.Option(min=1, help="Seeds of each cell; 5 for small data, else 3.")
+    ] = None,
+    time_limit: Annotated[float, typer.Option(min=0.1, help="Seconds a cell may take.")] = 900.0,
+    landmarks: Annotated[
+        int | None, typer.Option(min=2, help="Landmarks; the paper's 1600 by default.")
+    ] = None,
+    quick: Annotated[bool, typer.Option(help="Small samples, to see it work in minutes.")] = False,
+    run: Annotated[bool, typer.Option(help="Run what is missing, or only write tables.")] = True,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the rows as JSON.")] = False,
+) -> None:
+    """Reproduce the paper's tables and figure; stopped anywhere, it goes on where it was."""
+    from aucmax.cli.paper import run_paper
+
+    run_paper(
+        what,
+        out=out,
+        data_dir=data_dir,
+        data=data or (),
+        methods=method or (),
+        seeds=seeds,
+        time_limit=time_limit,
+        landmarks=landmarks,
+        quick=quick,
+        run=run,
+        as_json=as_json,
+    )
 
 
 def main() -> None:

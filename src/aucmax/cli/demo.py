@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 import time
 from pathlib import Path
@@ -17,6 +16,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from aucmax._files import replacing
 from aucmax.classifiers import KernelAUCClassifier
 from aucmax.metrics import compare_roc_auc, roc_auc_interval
 
@@ -121,11 +121,6 @@ def _save_picture(
     axes.set_title(f"ROC on {y.size:,} test rows, {y.mean():.1%} positive")
     axes.legend(loc="lower right", frameon=False, title="AUC")
     axes.spines[["top", "right"]].set_visible(False)
-    # Written beside and renamed: a crash leaves the old file whole.
-    part = path.with_name(f".{path.name}.part")
-    try:
+    with replacing(path) as part:
         figure.savefig(part, dpi=150, format=path.suffix.lstrip(".") or "png")
-        os.replace(part, path)
-    finally:
-        part.unlink(missing_ok=True)
     return f"ROC curves saved to {path}"

@@ -40,6 +40,7 @@ class EpochRecord:
     epoch: int
     auc: Floats | None  #: of each column on the traced rows, if any are
     seconds: float  #: since the start, tracing included
+    learning: float  #: of these, in the learners
 
 
 @dataclass(frozen=True)
@@ -81,17 +82,19 @@ def run_epochs(
     Returns the coefficients (r, k), the learners as they were when these were reached, and a record
     per epoch.
     """
-    began = time.perf_counter()
+    began, learning = time.perf_counter(), 0.0
     history: list[EpochRecord] = []
     best, best_auc, best_epoch, best_learners = None, -np.inf, 0, learners
     for epoch in range(1, epochs + 1):
+        resumed = time.perf_counter()
         for learner, positive in zip(learners, positives, strict=True):
             learner.epoch(X, positive, weight, rng)
+        learning += time.perf_counter() - resumed
         coef = np.column_stack([learner.coef for learner in learners])
         if not np.isfinite(coef).all():
             raise FloatingPointError("features are so large that steps overflow")
         auc = None if trace is None else trace.auc(coef)
-        history.append(EpochRecord(epoch, auc, time.perf_counter() - began))
+        history.append(EpochRecord(epoch, auc, time.perf_counter() - began, learning))
         if on_record is not None:
             on_record(history[-1])
         if trace is None or trace.patience is None or auc is None:

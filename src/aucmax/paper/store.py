@@ -1,0 +1,122 @@
+"""Result rows on disk: one JSON line a cell, appended when the cell has ended.
+
+A folder belongs to one run at a time. A line that a crash cut short is dropped when the folder is
+opened next, and its cell runs again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+Row = dict[str, Any]
+
+#: What tells one cell from another.
+KEY = ("data", "method", "seed", "rows_asked", "curve", "landmarks", "quick")
+
+
+def key_of(row: Row) -> tuple[Any, ...]:
+    """The cell that a row is the result of."""
+    return tuple(row.get(name) for name in KEY)
+
+
+class FolderInUseError(OSError):
+    """Another run holds the folder."""
+
+
+class Store:
+    """The rows of a folder, the last one of each cell."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.path = folder / "rows.jsonl"
+        self._rows = read_rows(self.path) if self.path.exists() else {}
+
+    @property
+    def rows(self) -> list[Row]:
+        return list(self._rows.values())
+
+    def get(self, key: tuple[Any, ...]) -> Row | None:
+        return self._rows.get(key)
+
+    @contextmanager
+    def open(self) -> Iterator[Store]:
+        """Hold the folder, made if need be, for writing."""
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            lock = (self.folder / ".lock").open("a")
+        except OSError as error:
+            raise OSError(f"cannot write results to {self.folder}: {error.strerror}") from None
+        with lock:
+            _hold(lock, self.folder)
+            if self.path.exists():
+                self._rows = read_rows(self.path)
+                _end_line(self.path)
+            yield self
+
+    def append(self, row: Row) -> None:
+        """Add a row; it is on disk when this returns."""
+        with self.path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(row, allow_nan=False) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+        self._rows[key_of(row)] = row
+
+
+def read_rows(path: Path) -> dict[tuple[Any, ...], Row]:
+    """Rows by cell, later ones in place of earlier; a last line without its end is left out."""
+    rows: dict[tuple[Any, ...], Row] = {}
+    lines = path.read_bytes().split(b"\n")
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except ValueError:
+            if number == len(lines):
+                break
+            raise ValueError(
+                f"{path}, line {number} is not JSON: mend or remove that line, its cell runs again."
+            ) from None
+        rows[key_of(row)] = row
+    return rows
+
+
+def _end_line(path: Path) -> None:
+    """Cut off what follows the last line end."""
+    content = path.read_bytes()
+    whole = content.rfind(b"\n") + 1
+    if whole == len(content):
+        return
+    try:
+        json.loads(content[whole:])
+    except ValueError:
+        os.truncate(path, whole)
+    else:
+        with path.open("ab") as file:
+            file.write(b"\n")
+
+
+def _hold(lock: IO[str], folder: Path) -> None:
+    """Lock until the file is closed, which the system does for a process that dies."""
+    busy = FolderInUseError(
+        f"another run is writing to {folder}: wait for it, or give another folder by --out"
+    )
+    try:
+        import fcntl
+    except ImportError:  # Windows
+        import msvcrt
+
+        try:
+            msvcrt.locking(lock.fileno(), msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined]
+        except OSError:
+            raise busy from None
+        return
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        raise busy from None

@@ -1,0 +1,295 @@
+"""The runner of the paper's experiments, on a tiny data set of its own."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+
+import pytest
+
+from aucmax.paper import protocol, runner
+from aucmax.paper.protocol import Cell, Settings
+from aucmax.paper.runner import Progress, plan, run_cells
+from aucmax.paper.store import FolderInUseError, Store
+
+TINY = Settings(20, 200, 300, None, 100, 80, (1, 2, 4), True)
+
+
+def row_of(cell, settings=TINY, **more):
+    return {**cell.identity(settings), "status": "done", "reason": "", "note": "", **more}
+
+
+# The store
+
+
+def test_rows_outlive_the_run(tmp_path):
+    cell = Cell("spambase", "NBAUC", 0)
+    with Store(tmp_path / "out").open() as store:
+        store.append(row_of(cell, auc=0.9))
+    assert Store(tmp_path / "out").get(cell.key(TINY))["auc"] == 0.9
+
+
+def test_a_line_cut_short_is_dropped_and_later_rows_stand_alone(tmp_path):
+    first, second = Cell("spambase", "NBAUC", 0), Cell("spambase", "NBAUC", 1)
+    with Store(tmp_path).open() as store:
+        store.append(row_of(first, auc=0.9))
+    with (tmp_path / "rows.jsonl").open("a") as file:
+        file.write('{"data": "spamb')
+    with Store(tmp_path).open() as store:
+        assert len(store.rows) == 1
+        store.append(row_of(second, auc=0.8))
+    assert [row["auc"] for row in Store(tmp_path).rows] == [0.9, 0.8]
+
+
+def test_a_whole_last_line_without_its_end_is_kept(tmp_path):
+    first, second = Cell("spambase", "NBAUC", 0), Cell("spambase", "NBAUC", 1)
+    (tmp_path / "rows.jsonl").write_text(json.dumps(row_of(first, auc=0.9)))
+    with Store(tmp_path).open() as store:
+        store.append(row_of(second, auc=0.8))
+    assert [row["auc"] for row in Store(tmp_path).rows] == [0.9, 0.8]
+
+
+def test_a_broken_line_in_the_middle_is_named(tmp_path):
+    (tmp_path / "rows.jsonl").write_text("{}\nnot json\n{}\n")
+    with pytest.raises(ValueError, match=r"rows.jsonl, line 2 is not JSON"):
+        Store(tmp_path)
+
+
+def test_later_rows_take_the_place_of_earlier_ones(tmp_path):
+    cell = Cell("spambase", "NBAUC", 0)
+    with Store(tmp_path).open() as store:
+        store.append({**row_of(cell), "status": "failed"})
+        store.append(row_of(cell, auc=0.7))
+    (row,) = Store(tmp_path).rows
+    assert row["auc"] == 0.7
+
+
+def test_a_second_run_on_the_folder_is_refused(tmp_path):
+    with Store(tmp_path).open():
+        code = (
+            "import sys; from pathlib import Path; from aucmax.paper.store import Store\n"
+            "with Store(Path(sys.argv[1])).open(): pass"
+        )
+        other = subprocess.run([sys.executable, "-c", code, tmp_path], capture_output=True, text=True)
+        assert "another run is writing to" in other.stderr
+        with pytest.raises(FolderInUseError, match="--out"), Store(tmp_path).open():
+            pass
+    with Store(tmp_path).open():
+        pass
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_a_folder_that_cannot_be_written(tmp_path):
+    tmp_path.chmod(0o500)
+    with pytest.raises(OSError, match="cannot write results to"), Store(tmp_path / "out").open():
+        pass
+
+
+def test_a_file_in_the_folders_place(tmp_path):
+    (tmp_path / "out").write_text("")
+    with pytest.raises(OSError, match="cannot write results to"), Store(tmp_path / "out").open():
+        pass
+
+
+# The plan
+
+
+def test_experiments_share_cells():
+    cells = plan(("batch", "stochastic"), ["ijcnn1", "covtype"], seeds=1)
+    assert len(cells) == len(set(cells))
+    assert cells.count(Cell("ijcnn1", "NBAUC", 0)) == 1  # 49,990 rows: Tables 2 and 4 are one
+    assert Cell("covtype", "NBAUC", 0, "cap") in cells
+    assert Cell("covtype", "NBAUC", 0, "all") in cells
+
+
+def test_seeds_of_small_and_large_data():
+    cells = plan(("batch",), ["spambase", "covtype"])
+    seeds = {}
+    for cell in cells:
+        seeds.setdefault((cell.data, cell.method), []).append(cell.seed)
+    assert seeds["spambase", "RBF-RankSVM"] == [0, 1, 2, 3, 4]
+    assert seeds["covtype", "NBAUC"] == [0, 1, 2]
+    assert seeds["covtype", "RBF-RankSVM"] == [0]
+    assert [cell.seed for cell in cells] == sorted(cell.seed for cell in cells)
+
+
+def test_rows_go_to_each_experiment_they_belong_to():
+    def experiments(*cell):
+        return [row["experiment"] for row in protocol.tabulated(row_of(Cell(*cell)))]
+
+    assert experiments("ijcnn1", "NBAUC", 0) == ["batch", "stochastic"]
+    assert experiments("covtype", "NBAUC", 0, "cap") == ["batch"]
+    assert experiments("covtype", "NBAUC", 0, "all") == ["stochastic"]
+    assert experiments("covtype", "NSAUC", 0, "all", True) == ["epochs"]
+    assert experiments("spambase", "NBAUC", 0) == ["batch"]
+    assert experiments("spambase", "", 0) == ["data"]
+
+
+# Cells
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory):
+    """A data set of two moons in a folder of its own."""
+    from sklearn.datasets import make_moons
+
+    from aucmax.data.registry import DataFile, Dataset
+
+    X, y = make_moons(500, noise=0.25, random_state=0)
+    folder = tmp_path_factory.mktemp("data")
+    lines = [f"{a:.5f},{b:.5f},{label}" for (a, b), label in zip(X, y, strict=True)]
+    (folder / "tiny.data").write_text("\n".join(lines) + "\n")
+    file = DataFile("tiny.data", "http://localhost/tiny.data", 500, (250, 250))
+    return Dataset("tiny", "csv", 2, ("0", "1"), ("1",), 1.0, (file,)), str(folder)
+
+
+ALL = [Cell("tiny", method, 0) for method in protocol._RUNS] + [
+    Cell("tiny", method, 0, curve=True) for method in protocol.METHODS_OF["epochs"]
+]
+
+
+@pytest.mark.parametrize("cell", [Cell("tiny", "", 0), *ALL], ids=lambda cell: cell.title)
+def test_every_cell_gives_a_row_that_says_how_it_came_about(cell, tiny):
+    row = protocol.run_cell(cell, tiny[0], TINY, tiny[1])
+    json.dumps(row, allow_nan=False)
+    if not cell.method:
+        assert (row["n_train"], row["n_test"], row["n_features"], row["ratio"]) == (400, 100, 2, 1.0)
+        return
+    assert row["auc_low"] < row["auc"] <= row["auc_high"]
+    assert row["auc"] > 0.8
+    assert (row["rows"], row["test_rows"]) == (300, 100)
+    assert row["learning_seconds"] > 0
+    assert row["params"]
+    assert {"numpy", "aucmax"} <= set(row["versions"])
+    if cell.curve:
+        assert [point["epochs"] for point in row["curve_points"]] == [1, 2, 4]
+        assert row["curve_points"][-1]["auc"] == pytest.approx(row["auc"])
+
+
+def test_a_run_by_epochs_is_the_run_of_so_many_epochs(tiny):
+    """One run looked at on the way gives what runs of each length would."""
+    known = {"alpha": 1e-5}
+    long = protocol.run_cell(Cell("tiny", "NSVMSGD2", 0, curve=True), tiny[0], TINY, tiny[1], known)
+    short = protocol.run_cell(
+        Cell("tiny", "NSVMSGD2", 0, curve=True),
+        tiny[0],
+        Settings(20, 200, 300, None, 100, 80, (1, 2), True),
+        tiny[1],
+        known,
+    )
+    assert short["curve_points"][1]["auc"] == long["curve_points"][1]["auc"]
+
+
+def test_a_curve_takes_what_the_table_chose(tiny, tmp_path):
+    cells = [Cell("tiny", "NSAUC", 0), Cell("tiny", "NSAUC", 0, curve=True)]
+    with Store(tmp_path).open() as store:
+        run_cells(Progress(cells, TINY, store, 60), {"tiny": tiny[0]}, tiny[1])
+    plain, curve = (store.get(cell.key(TINY)) for cell in cells)
+    assert curve["params"] == plain["params"]
+    assert curve["search_seconds"] == 0.0
+    # The learner of the front door, on the same pairs
+    epochs = [point["epochs"] for point in curve["curve_points"]]
+    assert epochs == [1, 2, 4]
+
+
+def test_the_limit_gives_a_dash_with_its_reason_and_more_time_another_try(tiny, tmp_path):
+    cells = [Cell("tiny", "NBAUC", 0)]
+    with Store(tmp_path).open() as store:
+        run_cells(Progress(cells, TINY, store, 0.01), {"tiny": tiny[0]}, tiny[1])
+        row = store.get(cells[0].key(TINY))
+        assert (row["status"], row["reason"]) == ("stopped", "over the limit of 0.01 s")
+        assert Progress(cells, TINY, store, 0.01).waiting() == []
+        assert Progress(cells, TINY, store, 60).waiting() == cells
+        run_cells(Progress(cells, TINY, store, 60), {"tiny": tiny[0]}, tiny[1])
+        assert store.get(cells[0].key(TINY))["status"] == "done"
+        assert len(store.rows) == 1
+
+
+def test_what_fails_says_why_and_runs_again(tiny, tmp_path):
+    cells = [Cell("tiny", "NBAUC", 0)]
+    with Store(tmp_path / "out").open() as store:
+        progress = Progress(cells, TINY, store, 60)
+        run_cells(progress, {"tiny": tiny[0]}, str(tmp_path / "nowhere"))
+        row = store.get(cells[0].key(TINY))
+        assert row["status"] == "failed"
+        assert "tiny.data" in row["reason"]
+        assert progress.waiting() == cells
+
+
+def test_a_process_that_dies_is_told_of(tiny, tmp_path, monkeypatch):
+    import threading
+
+    cells = [Cell("tiny", "RBF-RankSVM", 0)]
+    progress = Progress(cells, TINY, Store(tmp_path), 60)
+    killed = []
+
+    def kill(_):
+        import multiprocessing
+
+        for child in multiprocessing.active_children():
+            if not killed:
+                killed.append(child.pid)
+                os.kill(child.pid, signal.SIGKILL)
+
+    monkeypatch.setattr(runner, "_TICK", 0.01)
+    with progress.store.open():
+        run_cells(progress, {"tiny": tiny[0]}, tiny[1], kill)
+    assert threading.active_count() >= 1
+    row = progress.row(cells[0])
+    assert row["status"] == "failed"
+    assert "ended with code -9" in row["reason"]
+
+
+def test_time_left_shrinks_as_cells_end(tiny, tmp_path):
+    cells = [Cell("tiny", "NBAUC", seed) for seed in range(3)]
+    with Store(tmp_path).open() as store:
+        progress = Progress(cells, TINY, store, 60)
+        before = progress.seconds_left()
+        store.append(row_of(cells[0], seconds=10.0))
+        assert before > 0
+        assert progress.seconds_left() == pytest.approx(20.0)
+
+
+KILLED = """
+    import sys
+    from pathlib import Path
+    import pickle
+    from aucmax.paper.protocol import Cell, Settings
+    from aucmax.paper.runner import Progress, run_cells
+    from aucmax.paper.store import Store
+
+    if __name__ == "__main__":
+        dataset, folder, cells, settings = pickle.loads(Path(sys.argv[2]).read_bytes())
+        with Store(Path(sys.argv[1])).open() as store:
+            run_cells(Progress(cells, settings, store, 60), {"tiny": dataset}, folder)
+"""
+
+
+def test_a_run_killed_anywhere_goes_on_where_it_was(tiny, tmp_path):
+    import pickle
+
+    cells = [Cell("tiny", method, seed) for seed in (0, 1) for method in ("NBAUC", "NSAUC", "NOAM")]
+    script, job, out = tmp_path / "run.py", tmp_path / "job", tmp_path / "out"
+    script.write_text(textwrap.dedent(KILLED))
+    job.write_bytes(pickle.dumps((*tiny, cells, TINY)))
+    command = [sys.executable, str(script), str(out), str(job)]
+    with subprocess.Popen(command, start_new_session=True) as run:
+        until = time.monotonic() + 120
+        while time.monotonic() < until and len(_lines(out)) < 2:
+            time.sleep(0.02)
+        run.kill()
+    before = _lines(out)
+    assert 2 <= len(before) < len(cells)
+    subprocess.run(command, check=True, timeout=300)
+    after = _lines(out)
+    assert after[: len(before)] == before
+    assert len(after) == len(cells)
+    assert len(Store(out).rows) == len(cells)
+
+
+def _lines(folder):
+    path = folder / "rows.jsonl"
+    return path.read_text().splitlines() if path.exists() else []
