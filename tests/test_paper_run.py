@@ -1,5 +1,6 @@
 """The runner of the paper's experiments, on a tiny data set of its own."""
 
+import io
 import json
 import os
 import signal
@@ -7,6 +8,7 @@ import subprocess
 import sys
 import textwrap
 import time
+from importlib import import_module
 
 import pytest
 
@@ -220,8 +222,6 @@ def test_what_fails_says_why_and_runs_again(tiny, tmp_path):
 
 
 def test_a_process_that_dies_is_told_of(tiny, tmp_path, monkeypatch):
-    import threading
-
     cells = [Cell("tiny", "RBF-RankSVM", 0)]
     progress = Progress(cells, TINY, Store(tmp_path), 60)
     killed = []
@@ -237,7 +237,6 @@ def test_a_process_that_dies_is_told_of(tiny, tmp_path, monkeypatch):
     monkeypatch.setattr(runner, "_TICK", 0.01)
     with progress.store.open():
         run_cells(progress, {"tiny": tiny[0]}, tiny[1], kill)
-    assert threading.active_count() >= 1
     row = progress.row(cells[0])
     assert row["status"] == "failed"
     assert "ended with code -9" in row["reason"]
@@ -293,3 +292,110 @@ def test_a_run_killed_anywhere_goes_on_where_it_was(tiny, tmp_path):
 def _lines(folder):
     path = folder / "rows.jsonl"
     return path.read_text().splitlines() if path.exists() else []
+
+
+# The command
+
+
+@pytest.fixture
+def tiny_paper(tiny, tmp_path, monkeypatch):
+    """The command with one data set, small, in the place of ijcnn1."""
+    from dataclasses import replace
+
+    from aucmax.data import files
+
+    command = import_module("aucmax.cli.paper")  # the function of that name hides it
+
+    datasets = {"ijcnn1": replace(tiny[0], name="ijcnn1")}
+    monkeypatch.setattr(command, "DATASETS", datasets)
+    monkeypatch.setattr(files, "DATASETS", datasets)
+    monkeypatch.setattr(command, "QUICK", TINY)
+    monkeypatch.chdir(tmp_path)
+    return ["paper", "all", "--quick", "--data-dir", tiny[1]]
+
+
+def invoke(*arguments):
+    from typer.testing import CliRunner
+
+    from aucmax.cli import app
+
+    return CliRunner().invoke(app, list(arguments))
+
+
+def test_one_command_gives_every_table_and_the_figure(tiny_paper, tmp_path):
+    result = invoke(*tiny_paper)
+    assert result.exit_code == 0, result.output
+    out = tmp_path / "paper-results-quick"
+    made = {path.name for path in out.iterdir() if not path.name.startswith(".")}
+    tables = {f"table{i}.{kind}" for i in (1, 2, 3, 4) for kind in ("md", "tex", "html")}
+    assert made == tables | {"rows.jsonl", "tables.html", "results.md", "figure1.png", "figure1.pdf"}
+    assert "QUICK" in (out / "table2.md").read_text()
+    assert "[12/12]" in result.stderr
+    # 1 of shape, 5 batch, 3 more of Table 4, which has NBAUC too, 3 curves
+    rows = _lines(out)
+    assert len(rows) == 12
+    again = invoke(*tiny_paper, "--json")
+    assert json.loads(again.stdout) == [json.loads(line) for line in rows]
+    assert _lines(out) == rows  # nothing was done twice
+
+
+def test_tables_can_be_written_without_a_run(tiny_paper, tmp_path):
+    result = invoke("paper", "table2", *tiny_paper[2:], "--no-run", "--out", "out")
+    assert result.exit_code == 0, result.output
+    assert "not run" in (tmp_path / "out" / "table2.md").read_text()
+    assert not (tmp_path / "out" / "rows.jsonl").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["table5"], "Did you mean 'table"),
+        (["all", "--data", "ijcnn2"], "Did you mean 'ijcnn1'"),
+        (["all", "--method", "NBAUK"], "Did you mean 'NBAUC'"),
+    ],
+)
+def test_unknown_names_suggest_the_nearest(tiny_paper, arguments, said):
+    result = invoke("paper", *arguments, *tiny_paper[2:])
+    assert said in str(result.exception)
+
+
+def test_data_not_at_hand_is_said_and_shown(tiny_paper, tmp_path):
+    result = invoke("paper", "table2", "--quick", "--data-dir", str(tmp_path), "--out", "out")
+    assert result.exit_code == 0, result.output
+    assert "ijcnn1: no data here; get it with: aucmax datasets fetch ijcnn1" in result.stderr
+    assert "no data" in (tmp_path / "out" / "table2.md").read_text()
+
+
+def test_ctrl_c_ends_the_cell_and_says_how_to_go_on(tiny_paper, monkeypatch):
+    import multiprocessing
+
+    command = import_module("aucmax.cli.paper")
+
+    def interrupt(self, progress):
+        if progress.running is not None and progress.running.method == "NBAUC":
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(command._Lines, "__call__", interrupt)
+    result = invoke(*tiny_paper, "--method", "NBAUC")
+    assert result.exit_code == 130
+    assert "Stopped: 1 of 2 cells are in paper-results-quick; run it again to go on." in result.stderr
+    assert multiprocessing.active_children() == []
+
+
+def test_the_board_shows_what_runs_and_what_is_done(tmp_path):
+    from rich.console import Console
+
+    from aucmax.cli.paper import board
+
+    cells = [Cell("ijcnn1", method, seed) for seed in (0, 1) for method in ("NOAM", "NSAUC", "NBAUC")]
+    with Store(tmp_path).open() as store:
+        store.append(row_of(cells[0], auc=0.9, seconds=1.0))
+        store.append({**row_of(cells[1]), "status": "stopped", "reason": "over", "time_limit": 9})
+        progress = Progress(cells, TINY, store, 9, running=cells[2], since=time.monotonic() - 5)
+        console = Console(width=100, record=True, file=io.StringIO())
+        console.print(board(progress, 65.0))
+    shown = console.export_text()
+    assert "90.00 (1/2)" in shown
+    assert "– " in shown
+    assert "… 5 s" in shown
+    assert "2 of 6 cells, 65 s gone, about" in shown

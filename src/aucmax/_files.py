@@ -1,11 +1,13 @@
-"""Files that are whole or absent."""
+"""Files that are whole or absent, and that one process at a time holds."""
 
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import IO, Any
 
 
 @contextmanager
@@ -17,3 +19,19 @@ def replacing(path: Path) -> Iterator[Path]:
         os.replace(part, path)
     finally:
         part.unlink(missing_ok=True)
+
+
+def hold(file: IO[Any], wait: bool = False) -> None:
+    """Lock an open file until it is closed, which the system does for a process that dies.
+
+    An OSError says that another process holds it, or that the file system knows no locks.
+    """
+    if sys.platform == "win32":
+        import msvcrt
+
+        file.seek(0)
+        msvcrt.locking(file.fileno(), msvcrt.LK_LOCK if wait else msvcrt.LK_NBLCK, 1)
+    else:
+        import fcntl
+
+        fcntl.flock(file, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -15,6 +14,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
+from aucmax._names import known_name
 from aucmax.data import DATASETS, dataset_status
 from aucmax.paper.protocol import EXPERIMENTS, METHODS_OF, QUICK, Cell, Settings
 from aucmax.paper.report import write_report
@@ -37,10 +37,10 @@ def run_paper(
     as_json: bool,
 ) -> None:
     """Run the missing cells of a table, the figure or all; then write and show what there is."""
-    what = _known("table or figure", what, EXPERIMENTS)
-    names = [_known("data set", name, DATASETS) for name in data] or list(DATASETS)
+    what = known_name("table or figure", what, EXPERIMENTS)
+    names = [known_name("data set", name, DATASETS) for name in data] or list(DATASETS)
     every = {method: None for group in METHODS_OF.values() for method in group}
-    wanted = [_known("method", name, every) for name in methods] or None
+    wanted = [known_name("method", name, every) for name in methods] or None
     settings = QUICK if quick else Settings()
     if landmarks is not None:
         settings = replace(settings, landmarks=landmarks)
@@ -80,16 +80,6 @@ def run_paper(
 def _no_data(name: str, settings: Settings) -> Row:
     missing = {"status": "failed", "reason": "the data files are not at hand", "note": ""}
     return {**Cell(name, "", 0).identity(settings), **missing}
-
-
-def _known(kind: str, name: str, known: Iterable[str]) -> str:
-    """The name as we spell it; an unknown one is an error that suggests the nearest."""
-    spelled = {each.lower(): each for each in known}
-    if name.lower() in spelled:
-        return spelled[name.lower()]
-    near = difflib.get_close_matches(name.lower(), spelled, n=1, cutoff=0.3)
-    hint = f"did you mean {spelled[near[0]]!r}?" if near else f"known are {', '.join(known)}."
-    raise ValueError(f"unknown {kind} {name!r}: {hint}")
 
 
 def _belongs(row: Row, settings: Settings) -> bool:

@@ -21,6 +21,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO, Any
 from urllib.parse import unquote, urlsplit
 
+from aucmax._files import hold
 from aucmax.data.formats import SUFFIXES, WrongFileError, read_rows
 from aucmax.data.registry import DATASETS, DataFile, Dataset, find_dataset
 
@@ -161,7 +162,8 @@ def _fetch_one(dataset: Dataset, file: DataFile, folder: Path) -> Path:
         raise DownloadError(
             f"cannot write into {folder} ({error.strerror}); choose another folder with AUCMAX_CACHE."
         ) from None
-    with lock, _locked(lock, final.name):
+    with lock:
+        _wait_for(lock, final.name)
         if final.exists():  # another process fetched it while this one waited
             return final
         _download(file.url, part, final)
@@ -309,30 +311,16 @@ def _reason(error: BaseException) -> str:
     return str(getattr(inner, "strerror", None) or inner or type(inner).__name__)
 
 
-@contextmanager
-def _locked(lock: IO[bytes], name: str) -> Iterator[None]:
-    """Let one process at a time fetch a file; the system lifts the lock of one that dies."""
-    if sys.platform == "win32":
-        import msvcrt
-
-        def acquire(wait: bool) -> None:
-            lock.seek(0)
-            msvcrt.locking(lock.fileno(), msvcrt.LK_LOCK if wait else msvcrt.LK_NBLCK, 1)
-    else:
-        import fcntl
-
-        def acquire(wait: bool) -> None:
-            fcntl.flock(lock, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
-
+def _wait_for(lock: IO[bytes], name: str) -> None:
+    """Let one process at a time fetch a file."""
     try:
-        acquire(wait=False)
+        hold(lock)
     except OSError:
         if sys.stderr.isatty():
             print(f"waiting for another process that fetches {name} ...", file=sys.stderr)
         # A file system without locks: go on. What is fetched is verified in any case.
         with suppress(OSError):
-            acquire(wait=True)
-    yield
+            hold(lock, wait=True)
 
 
 @contextmanager

@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from aucmax._names import known_name
+
 _LIBSVM = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets"
 _UCI = "https://archive.ics.uci.edu/ml/machine-learning-databases"
 
@@ -249,10 +251,4 @@ def find_dataset(name: str | Dataset) -> Dataset:
     """
     if isinstance(name, Dataset):
         return name
-    if name in DATASETS:
-        return DATASETS[name]
-    from difflib import get_close_matches
-
-    near = get_close_matches(str(name).lower(), DATASETS, n=1, cutoff=0.5)
-    guess = f" Did you mean {near[0]!r}?" if near else ""
-    raise ValueError(f"there is no data set {name!r}.{guess} Known are {', '.join(DATASETS)}.")
+    return DATASETS[known_name("data set", name, DATASETS)]

@@ -11,7 +11,9 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
+
+from aucmax._files import hold
 
 Row = dict[str, Any]
 
@@ -52,7 +54,12 @@ class Store:
         except OSError as error:
             raise OSError(f"cannot write results to {self.folder}: {error.strerror}") from None
         with lock:
-            _hold(lock, self.folder)
+            try:
+                hold(lock)
+            except OSError:
+                raise FolderInUseError(
+                    f"another run is writing to {self.folder}: wait for it, or give another by --out"
+                ) from None
             if self.path.exists():
                 self._rows = read_rows(self.path)
                 _end_line(self.path)
@@ -99,24 +106,3 @@ def _end_line(path: Path) -> None:
     else:
         with path.open("ab") as file:
             file.write(b"\n")
-
-
-def _hold(lock: IO[str], folder: Path) -> None:
-    """Lock until the file is closed, which the system does for a process that dies."""
-    busy = FolderInUseError(
-        f"another run is writing to {folder}: wait for it, or give another folder by --out"
-    )
-    try:
-        import fcntl
-    except ImportError:  # Windows
-        import msvcrt
-
-        try:
-            msvcrt.locking(lock.fileno(), msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined]
-        except OSError:
-            raise busy from None
-        return
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        raise busy from None
