@@ -1,5 +1,6 @@
 """The runner of the paper's experiments, on a tiny data set of its own."""
 
+import errno
 import io
 import json
 import os
@@ -192,9 +193,46 @@ def test_a_curve_takes_what_the_table_chose(tiny, tmp_path):
     plain, curve = (store.get(cell.key(TINY)) for cell in cells)
     assert curve["params"] == plain["params"]
     assert curve["search_seconds"] == 0.0
-    # The learner of the front door, on the same pairs
-    epochs = [point["epochs"] for point in curve["curve_points"]]
-    assert epochs == [1, 2, 4]
+
+
+def test_the_curve_of_nsauc_is_that_of_the_front_door(tiny):
+    twenty = Settings(20, 200, 300, None, 100, 80, (1, 20), True)
+    known = {"C": 30.0}
+    plain = protocol.run_cell(Cell("tiny", "NSAUC", 0), tiny[0], twenty, tiny[1], known)
+    curve = protocol.run_cell(Cell("tiny", "NSAUC", 0, curve=True), tiny[0], twenty, tiny[1], known)
+    assert curve["curve_points"][-1]["auc"] == pytest.approx(plain["auc"], abs=1e-12)
+
+
+def test_rows_of_a_substitute_are_not_those_of_the_data(tiny, tmp_path):
+    cell = Cell("tiny", "NBAUC", 0)
+    with Store(tmp_path).open() as store:
+        store.append(row_of(Cell("tiny", "NBAUC", 0, substitute=True), auc=0.5))
+        assert Progress([cell], TINY, store, 60).waiting() == [cell]
+    with pytest.raises(ValueError, match="have changed since the run began"):
+        protocol.run_cell(Cell("tiny", "NBAUC", 0, substitute=True), tiny[0], TINY, tiny[1])
+
+
+def test_a_number_json_does_not_have_fails_its_cell_alone(tiny, tmp_path, monkeypatch):
+    cells = [Cell("tiny", "NBAUC", 0), Cell("tiny", "NBAUC", 1)]
+
+    def run(progress, *_):
+        return row_of(progress.running, auc=float("nan") if progress.running.seed == 0 else 0.9)
+
+    monkeypatch.setattr(runner, "_run_apart", run)
+    with Store(tmp_path).open() as store:
+        run_cells(Progress(cells, TINY, store, 60), {"tiny": tiny[0]})
+        assert [row["status"] for row in store.rows] == ["failed", "done"]
+
+
+def test_a_disk_that_fills_up_is_named(tmp_path, monkeypatch):
+    with Store(tmp_path).open() as store:
+        monkeypatch.setattr(os, "fsync", _full)
+        with pytest.raises(OSError, match=r"cannot write results to .*rows.jsonl: No space left"):
+            store.append(row_of(Cell("tiny", "NBAUC", 0), auc=0.9))
+
+
+def _full(_):
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def test_the_limit_gives_a_dash_with_its_reason_and_more_time_another_try(tiny, tmp_path):
@@ -218,7 +256,8 @@ def test_what_fails_says_why_and_runs_again(tiny, tmp_path):
         row = store.get(cells[0].key(TINY))
         assert row["status"] == "failed"
         assert "tiny.data" in row["reason"]
-        assert progress.waiting() == cells
+        assert progress.waiting() == []  # once a run
+        assert Progress(cells, TINY, store, 60).waiting() == cells
 
 
 def test_a_process_that_dies_is_told_of(tiny, tmp_path, monkeypatch):
@@ -343,7 +382,7 @@ def test_tables_can_be_written_without_a_run(tiny_paper, tmp_path):
     result = invoke("paper", "table2", *tiny_paper[2:], "--no-run", "--out", "out")
     assert result.exit_code == 0, result.output
     assert "not run" in (tmp_path / "out" / "table2.md").read_text()
-    assert not (tmp_path / "out" / "rows.jsonl").exists()
+    assert _lines(tmp_path / "out") == []
 
 
 @pytest.mark.parametrize(
@@ -357,6 +396,16 @@ def test_tables_can_be_written_without_a_run(tiny_paper, tmp_path):
 def test_unknown_names_suggest_the_nearest(tiny_paper, arguments, said):
     result = invoke("paper", *arguments, *tiny_paper[2:])
     assert said in str(result.exception)
+
+
+def test_what_failed_is_told_at_the_end(tiny_paper, tmp_path):
+    """A file of other rows."""
+    (tmp_path / "tiny.data").write_text("1,2,0\n2,1,1\n")
+    arguments = ["paper", "table2", "--quick", "--data-dir", str(tmp_path), "--method", "NBAUC"]
+    result = invoke(*arguments)
+    assert result.exit_code == 1
+    assert "1 of 1 cells failed; run it again" in result.stderr
+    assert "has 2 rows where tiny.data has 500" in result.stderr
 
 
 def test_data_not_at_hand_is_said_and_shown(tiny_paper, tmp_path):

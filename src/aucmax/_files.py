@@ -24,13 +24,16 @@ def replacing(path: Path) -> Iterator[Path]:
 def hold(file: IO[Any], wait: bool = False) -> None:
     """Lock an open file until it is closed, which the system does for a process that dies.
 
-    An OSError says that another process holds it, or that the file system knows no locks.
+    BlockingIOError says that another process holds it, any other OSError that there are no locks here.
     """
     if sys.platform == "win32":
         import msvcrt
 
         file.seek(0)
-        msvcrt.locking(file.fileno(), msvcrt.LK_LOCK if wait else msvcrt.LK_NBLCK, 1)
+        try:
+            msvcrt.locking(file.fileno(), msvcrt.LK_LOCK if wait else msvcrt.LK_NBLCK, 1)
+        except PermissionError as error:
+            raise BlockingIOError(*error.args) from None
     else:
         import fcntl
 

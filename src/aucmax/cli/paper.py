@@ -16,6 +16,7 @@ from rich.table import Table
 
 from aucmax._names import known_name
 from aucmax.data import DATASETS, dataset_status
+from aucmax.paper.figure import need_matplotlib
 from aucmax.paper.protocol import EXPERIMENTS, METHODS_OF, QUICK, Cell, Settings
 from aucmax.paper.report import write_report
 from aucmax.paper.runner import Progress, plan, run_cells
@@ -44,19 +45,24 @@ def run_paper(
     settings = QUICK if quick else Settings()
     if landmarks is not None:
         settings = replace(settings, landmarks=landmarks)
-    told = Console(stderr=True, markup=False, highlight=False)
+    told = Console(stderr=True, markup=False, highlight=False, soft_wrap=True)
     out = out or Path("paper-results-quick" if quick else "paper-results")
     folder = None if data_dir is None else str(data_dir)
-    absent = [status.name for status in dataset_status(folder) if status.state == "missing"]
+    states = {status.name: status.state for status in dataset_status(folder)}
+    absent = [name for name, state in states.items() if state == "missing"]
+    substitutes = [name for name, state in states.items() if state == "substitute"]
     for name in names:
         if name in absent:
             told.print(f"{name}: no data here; get it with: aucmax datasets fetch {name}")
     present = [name for name in names if name not in absent]
-    cells = plan(EXPERIMENTS[what], present, wanted, seeds or (1 if quick else None))
+    cells = plan(EXPERIMENTS[what], present, wanted, seeds or (1 if quick else None), substitutes)
+    if what in ("figure1", "all"):
+        need_matplotlib()
     store = Store(out)
-    if run:
-        with store.open():
-            progress = Progress(cells, settings, store, time_limit)
+    failed: list[Cell] = []
+    with store.open():
+        if run:
+            progress = Progress(cells, settings, store, time_limit, failed=failed)
             try:
                 with _board(told, progress) as board:
                     run_cells(progress, DATASETS, folder, board)
@@ -66,15 +72,21 @@ def run_paper(
                     f"Stopped: {done} of {len(cells)} cells are in {out}; run it again to go on."
                 )
                 raise SystemExit(130) from None
-    rows = [row for row in store.rows if _belongs(row, settings)]
-    rows += [_no_data(name, settings) for name in absent]
-    shown = write_report(rows, out, what)
+        rows = [row for row in store.rows if _belongs(row, settings)]
+        known = {row["data"] for row in rows}
+        missing = [_no_data(name, settings) for name in absent if name not in known]
+        shown = write_report([*rows, *missing], out, what)
     if as_json:
         print(json.dumps(rows))
     else:
         for table in shown:
             Console().print(table.rich())
     told.print(f"Rows, tables and figure are in {out}.")
+    if failed:
+        told.print(f"{len(failed)} of {len(cells)} cells failed; run it again to try them again:")
+        for cell in failed:
+            told.print(f"  {cell.title}: {(store.get(cell.key(settings)) or {}).get('reason')}")
+        raise SystemExit(1)
 
 
 def _no_data(name: str, settings: Settings) -> Row:

@@ -28,6 +28,7 @@ from aucmax.paper.tables import (
     learning_seconds,
     mean_of,
     notes_of,
+    paired_means,
     seeds_of,
     show_auc,
     signed,
@@ -129,10 +130,9 @@ def _gains(rows: Rows, experiment: str, one: str, other: str) -> dict[str, float
     """By how many points one method is above another, by data set."""
     gains = {}
     for data in published.DATASETS:
-        first = mean_of(rows, experiment, data, one, auc)
-        second = mean_of(rows, experiment, data, other, auc)
-        if first is not None and second is not None:
-            gains[data] = first - second
+        means = paired_means(rows, experiment, data, (one, other), auc)
+        if means is not None:
+            gains[data] = means[0] - means[1]
     return gains
 
 
@@ -178,10 +178,9 @@ def _ratios(rows: Rows, experiment: str, slow: str, fast: str, measure: Any) -> 
     """How many times as long one method takes as another, by data set."""
     ratios = {}
     for data in published.DATASETS:
-        longer = mean_of(rows, experiment, data, slow, measure)
-        shorter = mean_of(rows, experiment, data, fast, measure)
-        if longer is not None and shorter:
-            ratios[data] = longer / shorter
+        means = paired_means(rows, experiment, data, (slow, fast), measure)
+        if means is not None and means[1] > 0:
+            ratios[data] = means[0] / means[1]
     return ratios
 
 
@@ -439,8 +438,11 @@ def _used(rows: Rows) -> list[Row]:
     ]
 
 
-def page(rows: Rows) -> str:
-    """A Markdown page: what was run, the claims, and where ours and the paper's numbers part."""
+def page(rows: Rows, departures: Sequence[str] = ()) -> str:
+    """A Markdown page: what was run, the claims, and where ours and the paper's numbers part.
+
+    ``departures`` are those from the paper's protocol that every run has.
+    """
     used = _used(rows)
     quick = any(row.get("quick") for row in used)
     parts = [
@@ -457,7 +459,9 @@ def page(rows: Rows) -> str:
         _reach_table(reach(rows)).markdown().strip(),
         *_furthest(_all_cells(rows)),
         "## What was substituted",
-        _bullets(_substituted(used)) or "Nothing: every run followed the paper's protocol.",
+        _bullets(_substituted(used)) or "No data set and no run.",
+        "## What is done otherwise throughout" if departures else "",
+        _bullets(departures),
         "## What was not run",
         _bullets(_not_run(rows)) or "Every cell of the tables and the figure has a result.",
     ]

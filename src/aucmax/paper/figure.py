@@ -70,6 +70,16 @@ def seconds_per_epoch(of_seeds: list[Curve]) -> tuple[float, float] | None:
     return statistics.fmean(paces), statistics.stdev(paces) if len(paces) > 1 else 0.0
 
 
+def need_matplotlib() -> None:
+    """Refuse to go on without it, before any work is done."""
+    try:
+        import matplotlib.figure  # noqa: F401
+    except ImportError:
+        raise ValueError(
+            'The figure needs matplotlib, which is not installed: pip install "aucmax[plot]".'
+        ) from None
+
+
 def figure1(rows: Rows, path: str | Path) -> Path:
     """Draw Figure 1 to a .png, .svg or .pdf file.
 
@@ -83,13 +93,10 @@ def figure1(rows: Rows, path: str | Path) -> Path:
         raise FileNotFoundError(
             f"There is no folder {path.parent} to save {path.name} in: make it first."
         )
-    try:
-        import matplotlib
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise ValueError(
-            'The figure needs matplotlib, which is not installed: pip install "aucmax[plot]".'
-        ) from None
+    need_matplotlib()
+    import matplotlib
+    from matplotlib.figure import Figure
+
     # What differs from run to run is left out of the file: the same rows make the same picture.
     stamp = {"png": {}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}[kind]
     settings: Any = {

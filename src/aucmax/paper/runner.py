@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
+import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
@@ -49,12 +51,17 @@ class Progress:
     time_limit: float
     running: Cell | None = None
     since: float = 0.0
+    failed: list[Cell] = field(default_factory=list)  #: in this run; the next one tries them again
 
     def row(self, cell: Cell) -> Row | None:
         return self.store.get(cell.key(self.settings))
 
     def waiting(self) -> list[Cell]:
-        return [cell for cell in self.cells if not _ended(self.row(cell), self.time_limit)]
+        return [
+            cell
+            for cell in self.cells
+            if cell not in self.failed and not _ended(self.row(cell), self.time_limit)
+        ]
 
     def seconds_left(self) -> float:
         """By what like cells took, and a rough cost of methods scaled to what those seen took."""
@@ -92,10 +99,13 @@ def plan(
     data: Iterable[str],
     methods: Iterable[str] | None = None,
     seeds: int | None = None,
+    substitutes: Collection[str] = (),
 ) -> list[Cell]:
     """The cells of experiments, each once, first seeds first."""
     names, wanted = list(data), None if methods is None else set(methods)
-    cells = dict.fromkeys(cell for each in experiments for cell in cells_of(each, names, seeds))
+    cells = dict.fromkeys(
+        cell for each in experiments for cell in cells_of(each, names, seeds, substitutes)
+    )
     chosen = [cell for cell in cells if wanted is None or not cell.method or cell.method in wanted]
     return sorted(chosen, key=lambda cell: (cell.seed, cell.curve))
 
@@ -112,7 +122,13 @@ def run_cells(
         tell(progress)
         row = _run_apart(progress, datasets[cell.data], data_dir, tell)
         progress.running = None
-        progress.store.append(row)
+        try:
+            progress.store.append(row)
+        except ValueError as error:  # a number that JSON does not have
+            row = _without(cell, progress.settings, progress.time_limit, "failed", str(error))
+            progress.store.append(row)
+        if row["status"] == "failed":
+            progress.failed.append(cell)
         tell(progress)
 
 
@@ -133,7 +149,7 @@ def _run_apart(
                 return _without(cell, settings, limit, "stopped", f"over the limit of {limit:g} s")
             tell(progress)
         outcome = ours.recv()
-    except EOFError:
+    except (EOFError, OSError):
         process.join()
         reason = f"its process ended with code {process.exitcode}, perhaps for lack of memory"
         return _without(cell, settings, limit, "failed", reason)
@@ -159,8 +175,7 @@ def _known(progress: Progress, cell: Cell) -> dict[str, Any] | None:
     """What the cell without a curve has chosen already, for the one with."""
     if not cell.curve:
         return None
-    plain = Cell(cell.data, cell.method, cell.seed, cell.rows)
-    row = progress.row(plain)
+    row = progress.row(replace(cell, curve=False))
     return None if row is None else row.get("params")
 
 
@@ -179,6 +194,8 @@ def _work(
     known: dict[str, Any] | None,
 ) -> None:
     """In the cell's process: send its row, or a sentence on what went wrong."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends us
+    sys.stderr = open(os.devnull, "w")  # noqa: SIM115  (the terminal is the live table's)
     _end_with_parent()
     try:
         with warnings.catch_warnings(record=True) as caught:
@@ -186,8 +203,6 @@ def _work(
             row = run_cell(cell, dataset, settings, data_dir, known)
         row["warnings"] = sorted({str(warning.message) for warning in caught})
         connection.send(row)
-    except KeyboardInterrupt:
-        pass
     except Exception as error:
         connection.send(f"{type(error).__name__}: {error}")
 

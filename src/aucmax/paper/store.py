@@ -18,7 +18,7 @@ from aucmax._files import hold
 Row = dict[str, Any]
 
 #: What tells one cell from another.
-KEY = ("data", "method", "seed", "rows_asked", "curve", "landmarks", "quick")
+KEY = ("data", "method", "seed", "rows_asked", "curve", "substitute", "landmarks", "quick")
 
 
 def key_of(row: Row) -> tuple[Any, ...]:
@@ -56,19 +56,30 @@ class Store:
         with lock:
             try:
                 hold(lock)
-            except OSError:
+            except BlockingIOError:
                 raise FolderInUseError(
                     f"another run is writing to {self.folder}: wait for it, or give another by --out"
                 ) from None
             if self.path.exists():
                 self._rows = read_rows(self.path)
                 _end_line(self.path)
+            with self._writing("ab"):  # refused now, not when the first cell has ended
+                pass
             yield self
+
+    @contextmanager
+    def _writing(self, mode: str) -> Iterator[Any]:
+        try:
+            with self.path.open(mode) as file:
+                yield file
+        except OSError as error:
+            raise OSError(f"cannot write results to {self.path}: {error.strerror}") from None
 
     def append(self, row: Row) -> None:
         """Add a row; it is on disk when this returns."""
-        with self.path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(row, allow_nan=False) + "\n")
+        line = json.dumps(row, allow_nan=False) + "\n"
+        with self._writing("ab") as file:
+            file.write(line.encode())
             file.flush()
             os.fsync(file.fileno())
         self._rows[key_of(row)] = row
