@@ -6,7 +6,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from aucmax.paper import published
+from aucmax.paper import published, tables
 from aucmax.paper.claims import MOST, claims, page, reach
 from aucmax.paper.figure import figure1, seconds_per_epoch
 from aucmax.paper.tables import (
@@ -628,4 +628,31 @@ def test_page_of_no_rows_and_of_all():
     full = page(the_papers_own())
     assert "RBF-RankSVM, connect-4: not run." in full
     assert "0 of 73 cells are more than 0.05 points below the paper." in full
-    assert "Nothing: every run followed the paper's protocol." in full
+    assert "No data set and no run." in full
+    assert "- Folds share &lt;b&gt;." in page([], ["Folds share <b>."])
+
+
+def test_methods_are_compared_on_the_seeds_both_have():
+    """A seed is a split: the one method has an easy one that the other has not run."""
+    rows = [
+        row("batch", "connect-4", "RBF-RankSVM", 0, auc=93.0),
+        row("batch", "connect-4", "NBAUC", 0, auc=92.0),
+        row("batch", "connect-4", "NBAUC", 1, auc=96.0),
+    ]
+    assert tables.paired_means(rows, "batch", "connect-4", ("RBF-RankSVM", "NBAUC"), tables.auc) == [
+        pytest.approx(93.0),
+        pytest.approx(92.0),
+    ]
+    assert claims(rows)[0].verdict == "not confirmed"
+    ranks, shared = tables.mean_ranks(rows, "batch", ["connect-4"], published.BATCH_METHODS)
+    assert (ranks, shared) == ({"RBF-RankSVM": 1.0, "NBAUC": 2.0}, 1)
+    apart = [row("batch", "skin", "NBAUC", 0, auc=99.0), row("batch", "skin", "RFAUC", 1, auc=98.0)]
+    assert tables.paired_means(apart, "batch", "skin", ("NBAUC", "RFAUC"), tables.auc) is None
+
+
+def test_the_papers_data_come_before_a_substitute():
+    rows = [
+        row("batch", "cod-rna", "NBAUC", 0, auc=99.0),
+        row("batch", "cod-rna", "NBAUC", 1, auc=90.0, substitute=True),
+    ]
+    assert [each["seed"] for each in tables.seeds_of(rows, "batch", "cod-rna", "NBAUC")] == [0]
