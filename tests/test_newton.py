@@ -35,7 +35,7 @@ def test_an_independent_optimiser_finds_no_lower_value(C, weighted):
 
 def test_the_preconditioner_changes_the_way_not_the_end(monkeypatch):
     F, positive, _ = problem(n=2000, r=40)
-    operator, losses, C = FeatureOperator(F), [PairLoss(positive)], np.array([1e4])
+    operator, losses, C = FeatureOperator(F), [PairLoss(positive)], np.array([1e3])
     # With several sampled rows a column there is a true sample to be drawn.
     monkeypatch.setattr(preconditioner, "ROWS_PER_COLUMN", 10)
     with_it = minimize(operator, losses, C, tol=1e-8)
