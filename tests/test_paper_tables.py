@@ -7,14 +7,13 @@ from html.parser import HTMLParser
 import pytest
 
 from aucmax.paper import published, tables
-from aucmax.paper.claims import MOST, claims, page, reach
+from aucmax.paper.claims import MOST, claims
 from aucmax.paper.figure import figure1, seconds_per_epoch
+from aucmax.paper.page import page, reach
+from aucmax.paper.table import Cell, Table, html_page
 from aucmax.paper.tables import (
     QUICK,
-    Cell,
-    Table,
     difference,
-    html_page,
     mean_ranks,
     seeds_of,
     show_auc,

@@ -7,11 +7,11 @@ from pathlib import Path
 
 from aucmax._files import replacing
 from aucmax.paper import tables
-from aucmax.paper.claims import page
 from aucmax.paper.figure import figure1
+from aucmax.paper.page import page
 from aucmax.paper.protocol import DEPARTURES, tabulated
 from aucmax.paper.store import Row
-from aucmax.paper.tables import Table
+from aucmax.paper.table import Table, html_page
 
 TABLES = {
     "table1": tables.table1,
@@ -31,7 +31,7 @@ def write_report(rows: Sequence[Row], folder: Path, what: str = "all") -> list[T
         _write(folder / f"{name}.tex", table.latex())
         _write(folder / f"{name}.html", table.html())
     if what == "all":
-        _write(folder / "tables.html", tables.html_page(list(made.values())))
+        _write(folder / "tables.html", html_page(list(made.values())))
         _write(folder / "results.md", page(seen, DEPARTURES))
     if what in ("figure1", "all"):  # last: it needs matplotlib, the rest does not
         for suffix in ("png", "pdf"):
