@@ -172,6 +172,17 @@ def test_every_cell_gives_a_row_that_says_how_it_came_about(cell, tiny):
         assert row["curve_points"][-1]["auc"] == pytest.approx(row["auc"])
 
 
+def test_a_quick_run_reads_each_data_set_once(tiny, tmp_path, monkeypatch):
+    cell = Cell("tiny", "Linear RankSVM", 0)
+    anew = protocol.run_cell(cell, tiny[0], TINY, tiny[1])
+    first = protocol.run_cell(cell, tiny[0], TINY, tiny[1], samples=tmp_path)
+    monkeypatch.setattr(protocol, "load_dataset", None)
+    second = protocol.run_cell(cell, tiny[0], TINY, tiny[1], samples=tmp_path)
+    assert anew["auc"] == first["auc"] == second["auc"]
+    assert (second["rows"], second["test_rows"], second["note"]) == (300, 100, "")
+    assert [path.name for path in tmp_path.iterdir()] == ["tiny-0-all.npz"]
+
+
 def test_a_run_by_epochs_is_the_run_of_so_many_epochs(tiny):
     """One run looked at on the way gives what runs of each length would."""
     known = {"alpha": 1e-5}

@@ -11,6 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid, StratifiedKFold
 from sklearn.preprocessing import StandardScaler
 
+from aucmax._files import replacing
 from aucmax._machine import machine, peak_gib, versions
 from aucmax._threads import one_blas_thread
 from aucmax.data import Dataset, Split, load_dataset
@@ -160,9 +162,14 @@ def run_cell(
     settings: Settings,
     data_dir: str | None = None,
     known: dict[str, Any] | None = None,
+    samples: Path | None = None,
 ) -> Row:
-    """Obtain the row of a cell. ``known`` are hyper-parameters that an earlier cell has chosen."""
-    split = load_dataset(dataset, seed=cell.seed, data_dir=data_dir)
+    """Obtain the row of a cell.
+
+    ``known`` are hyper-parameters that an earlier cell has chosen, ``samples`` a folder where cells of
+    a quick run leave their small samples to the next: reading large files again would take most of it.
+    """
+    split = _read(cell, dataset, settings, data_dir, samples)
     if bool(split.substitute) != cell.substitute:
         raise ValueError(f"the files of {cell.data} have changed since the run began: start it again")
     row: Row = {
@@ -179,7 +186,6 @@ def run_cell(
             "n_features": split.X_train.shape[1],
             "ratio": float((y == 0).sum() / (y == 1).sum()),
         }
-    split = _cut(split, cell, settings)
     run = _curve if cell.curve else _RUNS[cell.method]
     _warm_up(cell.method)
     began = time.perf_counter()
@@ -197,6 +203,25 @@ def run_cell(
         "machine": machine(),
         "finished": time.strftime("%Y-%m-%dT%H:%M:%S"),
     }
+
+
+def _read(
+    cell: Cell, dataset: Dataset, settings: Settings, data_dir: str | None, samples: Path | None
+) -> Split:
+    """The rows that a cell learns from and is tested on; all where only their shape is asked."""
+    if not cell.method:
+        return load_dataset(dataset, seed=cell.seed, data_dir=data_dir)
+    if samples is None or not settings.quick:
+        return _cut(load_dataset(dataset, seed=cell.seed, data_dir=data_dir), cell, settings)
+    path = samples / f"{cell.data}-{cell.seed}-{cell.rows}.npz"
+    if path.exists():
+        with np.load(path) as file:
+            parts = {name: file[name] for name in file.files}
+        return Split(**{name: part if part.ndim else part.item() for name, part in parts.items()})
+    split = _cut(load_dataset(dataset, seed=cell.seed, data_dir=data_dir), cell, settings)
+    with replacing(path) as beside, beside.open("wb") as out:
+        np.savez(out, **vars(split))
+    return split
 
 
 def _cut(split: Split, cell: Cell, settings: Settings) -> Split:

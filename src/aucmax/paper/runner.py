@@ -16,6 +16,8 @@ import warnings
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from multiprocessing.connection import Connection, wait
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from aucmax.data import Dataset
@@ -117,29 +119,34 @@ def run_cells(
     tell: Callable[[Progress], None] = lambda _: None,
 ) -> None:
     """Run what is waiting; a row is on disk as soon as its cell has ended."""
-    for cell in progress.waiting():
-        progress.running, progress.since = cell, time.monotonic()
-        tell(progress)
-        row = _run_apart(progress, datasets[cell.data], data_dir, tell)
-        progress.running = None
-        try:
-            progress.store.append(row)
-        except ValueError as error:  # a number that JSON does not have
-            row = _without(cell, progress.settings, progress.time_limit, "failed", str(error))
-            progress.store.append(row)
-        if row["status"] == "failed":
-            progress.failed.append(cell)
-        tell(progress)
+    with TemporaryDirectory(prefix="aucmax-") as samples:
+        for cell in progress.waiting():
+            progress.running, progress.since = cell, time.monotonic()
+            tell(progress)
+            row = _run_apart(progress, datasets[cell.data], data_dir, Path(samples), tell)
+            progress.running = None
+            try:
+                progress.store.append(row)
+            except ValueError as error:  # a number that JSON does not have
+                row = _without(cell, progress.settings, progress.time_limit, "failed", str(error))
+                progress.store.append(row)
+            if row["status"] == "failed":
+                progress.failed.append(cell)
+            tell(progress)
 
 
 def _run_apart(
-    progress: Progress, dataset: Dataset, data_dir: str | None, tell: Callable[[Progress], None]
+    progress: Progress,
+    dataset: Dataset,
+    data_dir: str | None,
+    samples: Path,
+    tell: Callable[[Progress], None],
 ) -> Row:
     cell, settings, limit = progress.running, progress.settings, progress.time_limit
     assert cell is not None
     context = _context()
     ours, theirs = context.Pipe(duplex=False)
-    arguments = (theirs, cell, dataset, settings, data_dir, _known(progress, cell))
+    arguments = (theirs, cell, dataset, settings, data_dir, _known(progress, cell), samples)
     process = context.Process(target=_work, args=arguments, daemon=True)
     process.start()
     theirs.close()
@@ -192,6 +199,7 @@ def _work(
     settings: Settings,
     data_dir: str | None,
     known: dict[str, Any] | None,
+    samples: Path,
 ) -> None:
     """In the cell's process: send its row, or a sentence on what went wrong."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends us
@@ -200,7 +208,7 @@ def _work(
     try:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            row = run_cell(cell, dataset, settings, data_dir, known)
+            row = run_cell(cell, dataset, settings, data_dir, known, samples)
         row["warnings"] = sorted({str(warning.message) for warning in caught})
         connection.send(row)
     except Exception as error:
