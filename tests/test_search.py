@@ -335,6 +335,78 @@ def test_more_than_two_classes_share_one_c():
     assert alone.objective_ == pytest.approx(model.objective_, rel=1e-3)
 
 
+@pytest.mark.parametrize("map_per_fold", [False, True])
+def test_held_out_scores_are_those_of_models_that_did_not_see_the_rows(map_per_fold):
+    X, y = moons()
+    folds = list(StratifiedKFold(3).split(X, y))
+    model = KernelAUCClassifierCV(
+        [1.0, 10.0], cv=folds, map_per_fold=map_per_fold, **given_map(X), random_state=0
+    ).fit(X, y)
+    whole = model.decision_function(X)
+    for train, test in folds:
+        alone = KernelAUCClassifier(model.C_, **given_map(X)).fit(X[train], y[train])
+        scores = alone.decision_function(X)
+        expected = scores[test] + (whole[train] - scores[train]).mean()
+        np.testing.assert_allclose(model.held_out_scores_[test], expected, atol=2e-3)
+        assert roc_auc(y[test], model.held_out_scores_[test]) == pytest.approx(
+            roc_auc(y[test], scores[test]), abs=1e-3
+        )
+
+
+def test_held_out_scores_have_gaps_where_no_fold_tests_and_means_where_several_do():
+    X, y = moons()
+    rows = np.arange(len(y))
+    once, twice, never = rows % 4 == 0, rows % 4 == 1, rows % 4 > 1
+    folds = [(rows[never | twice], rows[once]), (rows[never | once], rows[twice])]
+    folds.append((rows[never], rows[twice]))
+    weight = np.ones(len(y))
+    weight[:3] = 0.0  # absent
+    model = LinearAUCClassifierCV([1.0], cv=folds, tol=1e-8).fit(X, y, sample_weight=weight)
+    given = np.isfinite(model.held_out_scores_)
+    np.testing.assert_array_equal(given, (once | twice) & (weight > 0))
+    alone = [
+        LinearAUCClassifier(1.0, standardize=False, tol=1e-8).fit(
+            model.scaler_.transform(X)[train], y[train], sample_weight=weight[train]
+        )
+        for train, _ in folds[1:]
+    ]
+    Z, whole, row = model.scaler_.transform(X), model.decision_function(X), 5
+    level = [np.average(whole[train], weights=weight[train]) for train, _ in folds[1:]]
+    expected = [
+        model_.decision_function(Z[[row]])[0]
+        - np.average(model_.decision_function(Z[train]), weights=weight[train])
+        + mean
+        for model_, (train, _), mean in zip(alone, folds[1:], level, strict=True)
+    ]
+    assert model.held_out_scores_[row] == pytest.approx(np.mean(expected), abs=1e-3)
+
+
+def test_held_out_scores_of_several_classes_and_of_the_stochastic_solver():
+    X, y = load_iris(return_X_y=True)
+    model = KernelAUCClassifierCV(2, n_landmarks=40, random_state=0).fit(X, y)
+    assert model.held_out_scores_.shape == (150, 3)
+    right = model.classes_[model.held_out_scores_.argmax(axis=1)] == y
+    assert right.mean() > 0.85
+    X, y = moons()
+    model = KernelAUCClassifierCV(gammas=2, solver="sgd", n_landmarks=40, random_state=0).fit(X, y)
+    assert roc_auc(y, model.held_out_scores_) == pytest.approx(model.best_score_, abs=0.02)
+
+
+def test_a_time_budget_ends_the_walk_at_a_value():
+    X, y = moons()
+    model = KernelAUCClassifierCV(5, gammas=3, n_landmarks=40, patience=None, random_state=0)
+    hour = clone(model).set_params(time_budget=3600.0).fit(X, y)
+    np.testing.assert_array_equal(hour.scores_, model.fit(X, y).scores_)
+    short = clone(model).set_params(time_budget=1e-9).fit(X, y)
+    assert [(record["gamma"], record["C"]) for record in short.path_] == [
+        (short.gammas_[1], short.Cs_[0])  # the distance rule's own gamma comes first
+    ]
+    assert np.isfinite(short.scores_[:, 1, 0]).all()
+    assert np.isfinite(short.decision_function(X)).all()
+    one = LinearAUCClassifierCV(5, time_budget=1e-9).fit(X, y)
+    assert len(one.path_) == 1
+
+
 def test_weights_count_in_fit_and_score():
     X, y = moons()
     rng = np.random.default_rng(0)
@@ -406,6 +478,7 @@ def test_groups_reach_the_splitter():
         ({"Cs": "many"}, "Cs must be one of 'auto'"),
         ({"Cs": ["a"]}, "Cs must hold numbers"),
         ({"patience": 0}, "patience"),
+        ({"time_budget": 0.0}, "time_budget"),
         ({"select": "worst"}, "select must be one of 'best', '1se'"),
         ({"tol": 0.0}, "tol"),
         ({"max_iter": 0}, "max_iter"),
@@ -428,6 +501,7 @@ def test_bad_parameters_are_named(parameters, message):
         ({"gammas": [-1.0]}, "gammas must be positive"),
         ({"gammas": 3, "kernel": "linear"}, "gammas has no meaning"),
         ({"map_per_fold": True, "refit": False}, "one of the two"),
+        ({"map_per_fold": True, "time_budget": 9.0}, "one of the two"),
         ({"solver": "lbfgs"}, "solver"),
         ({"kernel": "sigmoid"}, "kernel"),
     ],

@@ -21,6 +21,14 @@ class Fold:
 
 
 @dataclass(frozen=True)
+class HeldOut:
+    """Scores (m, k) of the rows a fold holds out, and its mean score (k,) of those it learnt from."""
+
+    scores: np.ndarray
+    level: np.ndarray
+
+
+@dataclass(frozen=True)
 class Columns:
     """Problems over the same rows: for all of them if ``whole``, then for each fold, every class."""
 
@@ -44,6 +52,30 @@ class Columns:
                 own.append(ordered_share(s[up], s[~up], u[up], u[~up]))
             out.append(float(np.mean(own)))
         return out
+
+    def held_out(self, scores: np.ndarray) -> list[HeldOut]:
+        """What each fold gives the rows it holds out; scores (n, columns)."""
+        k, out = len(self.positives), []
+        for number, fold in enumerate(self.folds, start=int(self.whole)):
+            own = scores[:, number * k : (number + 1) * k]
+            level = np.average(own, weights=fold.weight, axis=0)
+            out.append(HeldOut(own[fold.test].astype(np.float32), level))
+        return out
+
+    def pool(self, parts: Sequence[HeldOut], scores: np.ndarray) -> np.ndarray:
+        """Scores (n, k) of all rows by folds that did not learn from them, NaN where there is none.
+
+        Pairs do not fix the level of scores: each fold's is set so that the rows it learnt from have
+        the mean that ``scores`` (n, k), those of the final model, give them. A row held out more than
+        once has the mean.
+        """
+        total, times = np.zeros_like(scores, dtype=np.float64), np.zeros(len(scores))
+        for fold, part in zip(self.folds, parts, strict=True):
+            shift = np.average(scores, weights=fold.weight, axis=0) - part.level
+            np.add.at(total, fold.test, part.scores + shift)
+            np.add.at(times, fold.test, 1.0)
+        total[times == 0] = np.nan
+        return total / np.maximum(times, 1.0)[:, None]
 
 
 def make_folds(cv: Any, X: Any, y: Any, weight: np.ndarray, split: dict[str, Any]) -> list[Fold]:

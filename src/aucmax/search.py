@@ -10,6 +10,7 @@ unless ``landmarks="class-kmeans"``. ``map_per_fold=True`` makes both anew from 
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral
@@ -25,7 +26,7 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, proces
 
 from aucmax._base import LinearScores, RankingClassifier, plain
 from aucmax._checks import check_choice, check_increasing, check_number, warn_user
-from aucmax._folds import Columns, Fold, check_folds, make_folds
+from aucmax._folds import Columns, Fold, HeldOut, check_folds, make_folds
 from aucmax._memory import fits
 from aucmax._progress import GridLine
 from aucmax._threads import one_blas_thread
@@ -56,10 +57,11 @@ class _Path:
     coef: list[np.ndarray]
     objective: list[np.ndarray]
     records: list[dict[str, Any]]
+    held_out: list[list[HeldOut]]  # by C, then fold
 
     @classmethod
     def empty(cls, columns: Columns, n_values: int) -> _Path:
-        return cls(np.full((len(columns.folds), n_values), np.nan), [], [], [])
+        return cls(np.full((len(columns.folds), n_values), np.nan), [], [], [], [])
 
     def add(
         self, C: float, coef: np.ndarray, scores: np.ndarray, columns: Columns, **more: Any
@@ -70,6 +72,7 @@ class _Path:
             aucs = self.scores[:, len(self.records)]
             aucs[:] = columns.aucs(scores)
             record |= {"auc": float(aucs.mean()), "auc_std": float(aucs.std())}
+            self.held_out.append(columns.held_out(scores))
         self.coef.append(coef)
         self.records.append(record)
         return record
@@ -81,6 +84,7 @@ class _SearchCV(RankingClassifier):
     Cs: Any
     cv: Any
     patience: int | None
+    time_budget: float | None
     select: str
     refit: bool
     tol: float
@@ -131,6 +135,8 @@ class _SearchCV(RankingClassifier):
         check_number("tol", self.tol, high=1.0)
         if self.patience is not None:
             check_number("patience", self.patience, low=1, closed=True, integer=True)
+        if self.time_budget is not None:
+            check_number("time_budget", self.time_budget)
         if self.max_iter != "auto":
             check_number("max_iter", self.max_iter, low=1, closed=True, integer=True)
 
@@ -139,7 +145,7 @@ class _SearchCV(RankingClassifier):
         folds = make_folds(self.cv, X, y, weight, split)
         if self.select == "1se" and len(folds) < 2:
             raise ValueError('select="1se" needs at least two folds: one has no standard error.')
-        return {"folds": folds}
+        return {"folds": folds, "present": weight != 0.0}
 
     def _grid(self, positives: Sequence[np.ndarray], weight: np.ndarray) -> np.ndarray:
         """The values of C, rising."""
@@ -194,10 +200,20 @@ class _SearchCV(RankingClassifier):
             )
             passes, seconds = newton.passes, line.elapsed()
             line.value(record)
-            if columns.folds and self._has_fallen(path.scores[:, : i + 1].mean(axis=0)):
+            if not columns.folds:
+                continue
+            if self._time_is_over() or self._has_fallen(path.scores[:, : i + 1].mean(axis=0)):
                 line.skip(Cs.size - i - 1)
                 break
         return path
+
+    def _start_clock(self) -> None:
+        self._deadline = np.inf
+        if self.time_budget is not None:
+            self._deadline = time.monotonic() + self.time_budget
+
+    def _time_is_over(self) -> bool:
+        return time.monotonic() >= self._deadline
 
     def _has_fallen(self, means: np.ndarray) -> bool:
         """Whether the mean AUC has fallen ``patience`` values in a row."""
@@ -259,6 +275,14 @@ class _SearchCV(RankingClassifier):
                 ConvergenceWarning,
             )
 
+    def _set_held_out(
+        self, columns: Columns, parts: Sequence[HeldOut], scores: np.ndarray, present: np.ndarray
+    ) -> None:
+        """``held_out_scores_`` of all rows of X, from scores (n, k) of those ``present``."""
+        pooled = np.full((present.size, scores.shape[1]), np.nan)
+        pooled[present] = columns.pool(parts, scores) + self.intercept_
+        self.held_out_scores_ = pooled[:, 0] if self.classes_.size == 2 else pooled
+
     def _final(self, path: _Path, C: int, n_columns: int) -> np.ndarray:
         """Coefficients (r, columns) at the chosen C: of all rows, or the mean of the folds'."""
         coef = path.coef[C]
@@ -291,6 +315,9 @@ class KernelAUCClassifierCV(KernelScores, _SearchCV):
     patience : int or None, default=3
         Go no further along C when the mean AUC has fallen so many values in a row. None walks the whole
         grid. With "sgd", where all values run together, nothing is left out.
+    time_budget : float or None, default=None
+        Seconds after which no further value is begun: the best so far is taken. One begun is ended,
+        and the first always is; with "sgd", where all C run together, gammas count as values.
     select : {"best", "1se"}, default="best"
         "best" is the highest mean AUC, the smaller C of equals; "1se" the smallest C (at the best
         gamma) within one standard error of that.
@@ -324,6 +351,9 @@ class KernelAUCClassifierCV(KernelScores, _SearchCV):
     cv_results_, best_index_, best_params_, best_score_
         As in ``GridSearchCV``; values the walk did not reach are left out, and the time of a value is
         shared equally among its folds.
+    held_out_scores_ : array of shape (n,), or (n, n_classes) for several classes
+        Scores of the training rows at the chosen values by folds that did not learn from them, on the
+        scale of ``decision_function``: for calibration and thresholds. NaN for rows in no test fold.
     classes_, feature_map_, scaler_, coef_, intercept_, objective_
         As in :class:`KernelAUCClassifier`.
 
@@ -349,6 +379,7 @@ class KernelAUCClassifierCV(KernelScores, _SearchCV):
         gammas: Any = None,
         cv: Any = 3,
         patience: int | None = 3,
+        time_budget: float | None = None,
         select: str = "best",
         refit: bool = True,
         map_per_fold: bool = False,
@@ -372,6 +403,7 @@ class KernelAUCClassifierCV(KernelScores, _SearchCV):
         self.gammas = gammas
         self.cv = cv
         self.patience = patience
+        self.time_budget = time_budget
         self.select = select
         self.refit = refit
         self.map_per_fold = map_per_fold
@@ -401,6 +433,11 @@ class KernelAUCClassifierCV(KernelScores, _SearchCV):
             check_increasing("gammas", self.gammas)
         if self.gammas is not None and self.kernel == "linear":
             raise ValueError("gammas has no meaning for kernel='linear': leave it None.")
+        if self.map_per_fold and self.time_budget is not None:
+            raise ValueError(
+                "time_budget would end some folds sooner than others with map_per_fold=True, which "
+                "takes them one after the other: use one of the two."
+            )
         if self.map_per_fold and not self.refit:
             raise ValueError(
                 "refit=False averages the folds' coefficients, which map_per_fold=True makes over "
@@ -424,9 +461,9 @@ class KernelAUCClassifierCV(KernelScores, _SearchCV):
             return 2.0 ** (np.arange(count) - count // 2)
         return np.asarray(self.gammas, dtype=np.float64)
 
-    def _fit_columns(
-        self, X: Any, codes: np.ndarray, weight: np.ndarray, folds: Sequence[Fold] = (), **_: Any
-    ) -> None:
+    def _fit_columns(self, X: Any, codes: np.ndarray, weight: np.ndarray, **extra: Any) -> None:
+        self._start_clock()
+        folds: list[Fold] = extra["folds"]
         check_folds(folds, codes, self.classes_)
         self.n_splits_ = len(folds)
         X = self._block_rows(X)
@@ -453,7 +490,9 @@ class KernelAUCClassifierCV(KernelScores, _SearchCV):
                 coef = self._final(paths[gamma], C, len(positives))
         self._set_results(scores, paths, {"gamma": self.gammas_, "C": self.Cs_})
         self.coef_ = self.feature_map_.fold(coef).T
-        self._set_thresholds(self.feature_map_.linear(X, self.coef_.T), positives, weight)
+        final = self.feature_map_.linear(X, self.coef_.T)
+        self._set_thresholds(final, positives, weight)
+        self._set_held_out(columns, paths[gamma].held_out[C], final, extra["present"])
 
     def _search(self, X: Any, first: Any, columns: Columns, line: GridLine) -> list[_Path]:
         """A walk along C at each gamma, over one map and its kin."""
@@ -461,11 +500,16 @@ class KernelAUCClassifierCV(KernelScores, _SearchCV):
         needed = 2 * X.shape[0] * self._width(X.shape[0]) * X.dtype.itemsize
         if factors.size > 1 and isinstance(first, NystroemFeatures) and fits(needed, self.max_memory):
             raw = first.raw_block(X)  # distances once for every gamma
-        paths = []
-        for factor, gamma in zip(factors, self.gammas_, strict=True):
-            mapped = first if factor == 1.0 else first.with_gamma(first.gamma_ * factor)
-            paths.append(self._learn(X, mapped, columns, line, {"gamma": float(gamma)}, raw=raw))
-        return paths
+        paths: dict[int, _Path] = {}
+        for i in np.argsort(np.abs(np.log(factors)), kind="stable").tolist():  # the likeliest first
+            if paths and self._time_is_over():
+                paths[i] = _Path.empty(columns, self.Cs_.size)
+                line.skip(self.Cs_.size)
+                continue
+            mapped = first if factors[i] == 1.0 else first.with_gamma(first.gamma_ * factors[i])
+            about = {"gamma": float(self.gammas_[i])}
+            paths[i] = self._learn(X, mapped, columns, line, about, raw=raw)
+        return [paths[i] for i in range(factors.size)]
 
     def _learn(
         self,
@@ -494,7 +538,10 @@ class KernelAUCClassifierCV(KernelScores, _SearchCV):
         paths = []
         for same_gamma in zip(*by_fold, strict=True):
             records = [record for path in same_gamma for record in path.records]
-            paths.append(_Path(np.vstack([path.scores for path in same_gamma]), [], [], records))
+            scores = np.vstack([path.scores for path in same_gamma])
+            shortest = zip(*(path.held_out for path in same_gamma), strict=False)
+            held_out = [[part for (part,) in parts] for parts in shortest]
+            paths.append(_Path(scores, [], [], records, held_out))
         return paths
 
     def _operator(self, X: Any, mapped: Any, raw: np.ndarray | None = None) -> Operator:
@@ -555,7 +602,7 @@ class LinearAUCClassifierCV(LinearScores, _SearchCV):
 
     Parameters
     ----------
-    Cs, cv, patience, select, refit
+    Cs, cv, patience, time_budget, select, refit
         As in :class:`KernelAUCClassifierCV`.
     standardize, tol, max_iter
         As in :class:`LinearAUCClassifier`. Means and variances are those of all rows.
@@ -568,6 +615,7 @@ class LinearAUCClassifierCV(LinearScores, _SearchCV):
         As in :class:`KernelAUCClassifierCV`.
     scores_ : array of shape (n_folds, n_Cs)
     scores_mean_, scores_std_ : arrays of shape (n_Cs,)
+    held_out_scores_ : array of shape (n,), or (n, n_classes) for several classes
     classes_, scaler_, coef_, intercept_, objective_
         As in :class:`LinearAUCClassifier`.
 
@@ -587,6 +635,7 @@ class LinearAUCClassifierCV(LinearScores, _SearchCV):
         *,
         cv: Any = 3,
         patience: int | None = 3,
+        time_budget: float | None = None,
         select: str = "best",
         refit: bool = True,
         standardize: bool = True,
@@ -597,6 +646,7 @@ class LinearAUCClassifierCV(LinearScores, _SearchCV):
         self.Cs = Cs
         self.cv = cv
         self.patience = patience
+        self.time_budget = time_budget
         self.select = select
         self.refit = refit
         self.standardize = standardize
@@ -604,19 +654,21 @@ class LinearAUCClassifierCV(LinearScores, _SearchCV):
         self.max_iter = max_iter
         self.verbose = verbose
 
-    def _fit_columns(
-        self, X: Any, codes: np.ndarray, weight: np.ndarray, folds: Sequence[Fold] = (), **_: Any
-    ) -> None:
+    def _fit_columns(self, X: Any, codes: np.ndarray, weight: np.ndarray, **extra: Any) -> None:
+        self._start_clock()
+        folds: list[Fold] = extra["folds"]
         check_folds(folds, codes, self.classes_)
         self.n_splits_ = len(folds)
         positives = self._positives(codes)
         self.Cs_ = self._grid(positives, weight)
-        operator = FeatureOperator(X)
+        operator, columns = FeatureOperator(X), Columns(positives, weight, folds, bool(self.refit))
         with GridLine(self.verbose, self.Cs_.size) as line:
-            path = self._walk(operator, Columns(positives, weight, folds, bool(self.refit)), line, {})
+            path = self._walk(operator, columns, line, {})
         C = self._choose(path.scores[:, None])[1]
         self.C_ = float(self.Cs_[C])
         coef = self._final(path, C, len(positives))
         self._set_results(path.scores, [path], {"C": self.Cs_})
-        self._set_thresholds(operator.scores(coef), positives, weight)
+        final = operator.scores(coef)
+        self._set_thresholds(final, positives, weight)
+        self._set_held_out(columns, path.held_out[C], final, extra["present"])
         self._set_coef(coef)
