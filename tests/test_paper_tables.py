@@ -47,7 +47,7 @@ def row(experiment, data, method="", seed=0, auc=None, learning=1.0, embedding=0
         "machine": {"cores": 2},
     }
     if auc is not None:
-        out["auc"] = auc / 100
+        out |= {"auc": auc / 100, "auc_low": auc / 100 - 0.001, "auc_high": auc / 100 + 0.001}
     return out | more
 
 
@@ -577,19 +577,29 @@ def test_reach_by_hand():
     rows = [
         row("batch", "usps", "NBAUC", auc=98.74),  # 99.24 in the paper
         row("batch", "skin", "NBAUC", auc=99.0),  # 99.98
-        row("stochastic", "covtype", "NSAUC", auc=96.2),  # 96.00
+        row("stochastic", "covtype", "NSAUC", auc=96.6),  # 96.00
     ]
     found = {(cell.table, cell.method, cell.data): cell for cell in reach(rows)}
     assert len(found) == 10 + 6 + 6
     edge = found["Table 2", "NBAUC", "usps"]
-    assert (edge.difference, edge.within) == (-0.5, True)
-    assert (found["Table 2", "NBAUC", "skin"].difference, found["Table 2", "NBAUC", "skin"].within) == (
-        -0.98,
-        False,
-    )
-    assert found["Table 4", "NSAUC", "covtype"].difference == 0.2
+    assert (edge.difference, edge.verdict) == (-0.5, "yes")
+    skin = found["Table 2", "NBAUC", "skin"]
+    assert (skin.difference, skin.verdict) == (-0.98, "below")
+    assert found["Table 4", "NSAUC", "covtype"].verdict == "above"
     assert found["Table 4", "NBAUC", "covtype"].difference is None
-    assert found["Table 4", "NBAUC", "covtype"].within is None
+    assert found["Table 4", "NBAUC", "covtype"].verdict == "not run"
+
+
+def test_reach_tells_data_that_stand_in_and_what_chance_may_do():
+    rows = [
+        row("batch", "protein", "NBAUC", auc=80.0) | {"substitute": True},  # 84.33 in the paper
+        row("batch", "skin", "NBAUC", auc=99.0) | {"auc_low": 0.988, "auc_high": 0.992},
+    ]
+    text = page(rows)
+    assert "on 0 of 1 cells that were run on its data, and on 0 of 1 where other data stands in" in text
+    assert "| 80.00 | 84.33 | −4.33 |" in text
+    assert "| below (stand-in) |" in text
+    assert "| 99.00 | 99.98 | −0.98 | ±0.20 | below |" in text
 
 
 def test_page_tells_what_was_run_and_what_not():
@@ -613,7 +623,7 @@ def test_page_tells_what_was_run_and_what_not():
         "- usps (NBAUC): tuned on 3,000 rows.\n",
         "- protein: no data: protein\\_x &amp; &lt;y&gt; is missing.\n",
         "- Tables 2 and 3, RBF-RankSVM, usps (seeds 0, 1): stopped: over the limit of 600 s.\n",
-        "| NBAUC | usps | Table 2 | 98.24 | 99.24 | −1.00 | no |",
+        "| NBAUC | usps | Table 2 | 98.24 | 99.24 | −1.00 | ±0.10 | below |",
         "[Figure 1](figure1.png)",
     ):
         assert said in text
