@@ -1,0 +1,168 @@
+"""Frames of any library as polars frames."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from difflib import get_close_matches
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+__all__ = [
+    "RowError",
+    "TableError",
+    "as_frame",
+    "as_series",
+    "check_duplicates",
+    "check_names",
+    "frame_hash",
+    "quoted",
+]
+
+
+class TableError(ValueError):
+    """A table, or something in it, cannot be used; the sentence says what and what to try."""
+
+
+class RowError(TableError):
+    """A TableError of one row, whose number goes where the sentence has ``ROW``.
+
+    >>> str(RowError(f"row {RowError.ROW} is bad", 7))
+    'row 7 is bad'
+    """
+
+    ROW = "\0"
+
+    def __init__(self, sentence: str, row: int = 0) -> None:
+        super().__init__(sentence.replace(self.ROW, str(row)))
+        self.sentence, self.row = sentence, row
+
+
+def as_frame(X: Any) -> pl.DataFrame:
+    """A polars, pandas or Arrow table as a polars frame.
+
+    >>> import pandas as pd
+    >>> as_frame(pd.DataFrame({"a": [1.0, None]})).to_dict(as_series=False)
+    {'a': [1.0, None]}
+    """
+    if isinstance(X, pl.LazyFrame):
+        return X.collect()
+    if isinstance(X, pl.DataFrame):
+        return X
+    if hasattr(X, "iloc") and hasattr(X, "columns"):
+        names = [str(name) for name in X.columns]
+        check_duplicates(names, "The table")
+        return pl.DataFrame({name: as_series(X.iloc[:, i], name) for i, name in enumerate(names)})
+    if hasattr(X, "__arrow_c_stream__"):
+        return pl.DataFrame(X)
+    raise TableError(
+        f"A table is a polars or pandas frame, with names for its columns; got {_what(X)}. Use "
+        "pl.DataFrame(X, schema=[...]) to name them, or KernelAUCClassifierCV, which takes arrays."
+    )
+
+
+def as_series(values: Any, name: str) -> pl.Series:
+    """A column of any library as a polars series; NaN and NA become null."""
+    if isinstance(values, pl.Series):
+        series = values.alias(name)
+    else:
+        # pandas' text and nullable types would need pyarrow; numpy's own do not.
+        kind = getattr(values, "dtype", None)
+        plain = values if hasattr(values, "to_numpy") else np.asarray(values, dtype=kind or object)
+        if isinstance(kind, np.dtype) and kind.kind in "biufmM":
+            series = pl.Series(name, np.asarray(plain))
+        else:
+            series = _from_objects(name, plain)
+    return series.fill_nan(None) if series.dtype.is_float() else series
+
+
+def _from_objects(name: str, values: Any) -> pl.Series:
+    cells = [None if cell is None or cell is not cell or _is_na(cell) else cell for cell in values]
+    cells = [cell.item() if isinstance(cell, np.generic) else cell for cell in cells]
+    with suppress(TypeError, pl.exceptions.PolarsError):  # of several types
+        series = pl.Series(name, cells)
+        if series.dtype != pl.Object:
+            return series
+    return pl.Series(name, [None if cell is None else str(cell) for cell in cells], pl.String)
+
+
+def _is_na(cell: Any) -> bool:
+    if isinstance(cell, str):
+        return False
+    try:
+        return bool(cell != cell)
+    except (TypeError, ValueError):
+        return type(cell).__name__ in ("NAType", "NaTType")
+
+
+def check_duplicates(names: Iterable[str], where: str) -> None:
+    """Refuse two columns of one name."""
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        more = f" (and {quoted(twice[1:])})" if len(twice) > 1 else ""
+        raise TableError(
+            f"{where} has more than one column named {twice[0]!r}{more}; give each a name of its own."
+        )
+
+
+def check_names(
+    present: Sequence[str], wanted: Iterable[str], what: str, where: str = "The table"
+) -> None:
+    """Refuse a table without one of these columns, with the nearest name it has."""
+    absent = [name for name in wanted if name not in set(present)]
+    if not absent:
+        return
+    near = get_close_matches(absent[0].lower(), [name.lower() for name in present], 1, 0.6)
+    guess = next((name for name in present if near and name.lower() == near[0]), None)
+    hint = f" Did you mean {guess!r}?" if guess is not None else f" It has {quoted(present)}."
+    more = f" (and {len(absent) - 1} others)" if len(absent) > 1 else ""
+    raise TableError(f"{where} has no column {absent[0]!r}{more}, which {what}.{hint}")
+
+
+def frame_hash(frame: pl.DataFrame) -> str:
+    """sha256 of a frame's names, types and values, however it is cut into chunks."""
+    digest = hashlib.sha256()
+    for series in frame:
+        digest.update(f"{series.name}\0{series.dtype}\0{len(series)}\0".encode())
+        if not (series.dtype.is_numeric() or series.dtype == pl.Boolean):
+            series = series.cast(pl.String, strict=False).fill_null("\0").str.join("\0\0")
+            digest.update(str(series[0]).encode())
+            continue
+        if series.null_count():
+            digest.update(np.packbits(series.is_null().to_numpy()).tobytes())
+            series = series.fill_null(False if series.dtype == pl.Boolean else 0)
+        digest.update(np.ascontiguousarray(series.to_numpy()).data)
+    return digest.hexdigest()
+
+
+def quoted(names: Iterable[Any], most: int = 8) -> str:
+    """Some names for a sentence.
+
+    >>> quoted(["a", "b", "c"], most=2)
+    "'a', 'b' and 1 more"
+    """
+    names = list(names)
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(repr(name) for name in names[:most]) + more
+
+
+def _what(X: Any) -> str:
+    shape = getattr(X, "shape", None)
+    return f"{type(X).__name__}" + (f" of shape {shape}" if shape is not None else "")
+
+
+def row_weights(series: pl.Series) -> np.ndarray:
+    """A column of weights, checked."""
+    values = series.cast(pl.Float64, strict=False)
+    bad = values.is_null() | values.is_nan() | values.is_infinite() | (values < 0)
+    if bad.any():
+        row = int(bad.arg_max() or 0)
+        raise TableError(
+            f"The weight {series.name!r} is {series[row]!r} in row {row} (from 0); weights must be "
+            "numbers of at least 0."
+        )
+    return values.to_numpy()

@@ -1,0 +1,105 @@
+"""The target of a table: two labels, of which one is the positive."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from aucmax.tables.frames import TableError, as_series, quoted
+from aucmax.tables.text import clean_text
+
+__all__ = ["Labels", "known_labels", "two_labels"]
+
+
+@dataclass(frozen=True)
+class Labels:
+    """Which rows are positive, which have a label at all, and the two labels."""
+
+    positive: np.ndarray  # (n,) of bool; False where there is no label
+    known: np.ndarray  # (n,) of bool
+    classes: np.ndarray  # negative, positive
+
+
+def two_labels(y: Any, positive: Any, name: str) -> Labels:
+    """Split a target by its labels; the rarer is positive unless another is named.
+
+    >>> found = two_labels(["no", "yes", "no", None], None, "bought")
+    >>> found.classes.tolist(), found.positive.tolist(), found.known.tolist()
+    (['no', 'yes'], [False, True, False, False], [True, True, True, False])
+    """
+    target = f"The target {name!r}" if name else "The target y"
+    series = _target(y, name)
+    if series.null_count() == len(series):
+        raise TableError(
+            f"{target} is missing in every row; choose a column that tells the classes apart."
+        )
+    if series.dtype.is_temporal() or series.dtype.is_nested():
+        raise TableError(
+            f"{target} is of type {series.dtype}, and must hold two labels, such as yes and no."
+        )
+    counts = series.drop_nulls().value_counts(name="rows").sort(name)
+    labels, rows = counts[name].to_list(), counts["rows"].to_list()
+    wanted = None if positive is None else _find(labels, positive)
+    if positive is not None and wanted is None:
+        raise TableError(
+            f"{target} never is {positive!r}, the label that was to be positive; its labels are "
+            f"{quoted(labels)}."
+        )
+    if len(labels) == 1:
+        raise TableError(
+            f"{target} is {labels[0]!r} in every row, so there is nothing to tell apart; it "
+            "needs two labels."
+        )
+    if len(labels) > 2:
+        raise TableError(
+            f"{target} has {len(labels):,} different values ({quoted(labels, 5)}), and a ranking is of "
+            "two; make a column that says yes or no, for example whether it is "
+            f"{labels[int(np.argmin(rows))]!r}."
+        )
+    up = int(rows[1] <= rows[0]) if wanted is None else wanted
+    return Labels(
+        (series == labels[up]).fill_null(False).to_numpy(),
+        series.is_not_null().to_numpy(),
+        np.array([labels[1 - up], labels[up]]),
+    )
+
+
+def known_labels(y: Any, classes: np.ndarray, name: str) -> tuple[np.ndarray, np.ndarray]:
+    """Which rows have the second of two labels, and which have one at all; others are refused."""
+    series = _target(y, name)
+    negative, positive = classes.tolist()
+    places = {}
+    for label in series.drop_nulls().unique().to_list():
+        found = _find([negative, positive], label)
+        if found is None:
+            row = int((series == label).fill_null(False).arg_max() or 0)
+            target = f"The target {name!r}" if name else "The target"
+            raise TableError(
+                f"{target} is {label!r} in row {row} (from 0), and the model knows {negative!r} and "
+                f"{positive!r}."
+            )
+        places[label] = found == 1
+    up = np.array([places.get(label, False) for label in series.to_list()], dtype=bool)
+    return up, series.is_not_null().to_numpy()
+
+
+def _target(y: Any, name: str) -> pl.Series:
+    series = as_series(y, name)
+    if series.dtype in (pl.String, pl.Categorical, pl.Enum):
+        series = clean_text(series)
+    return series
+
+
+def _find(labels: list[Any], wanted: Any) -> int | None:
+    """The place of a label, which may come as text: "1" for 1.0, "true" for True."""
+    for i, label in enumerate(labels):
+        if label == wanted or str(label).lower() == str(wanted).strip().lower():
+            return i
+    try:
+        number = float(wanted)
+        return [float(label) for label in labels].index(number)
+    except (TypeError, ValueError):
+        return None

@@ -1,0 +1,436 @@
+"""A classifier of tables: columns of any kind in; scores, probabilities and decisions out."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from numbers import Integral
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.compose import ColumnTransformer
+from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
+from sklearn.utils.validation import check_is_fitted
+
+from aucmax._checks import all_or_nothing, check_choice, check_number, check_weight
+from aucmax.calibration import IsotonicCalibrator, SigmoidCalibrator, make_calibrator
+from aucmax.metrics import roc_auc, roc_auc_interval
+from aucmax.search import KernelAUCClassifierCV
+from aucmax.tables.columns import (
+    feature_names,
+    features,
+    make_preprocessor,
+    normal_frame,
+    reading_schema,
+)
+from aucmax.tables.frames import (
+    RowError,
+    TableError,
+    as_frame,
+    as_series,
+    check_names,
+    frame_hash,
+    row_weights,
+)
+from aucmax.tables.labels import known_labels, two_labels
+from aucmax.tables.read import file_hash, read_table
+from aucmax.tables.study import study_columns
+from aucmax.thresholds import Aim, Threshold, choose_threshold
+
+__all__ = ["TableModel", "fit_table"]
+
+
+class TableModel(ClassifierMixin, BaseEstimator):
+    """Rank the rows of a table: prepare its columns, choose C and gamma, calibrate, cut.
+
+    Numbers stay, with the median where one is missing and a second feature that says so; categories
+    become a feature for each level, the rare ones pooled; columns that tell nothing are left out.
+    ``columns_`` says what was done to each. Folds of cross-validation give each training row a score
+    by a model that has not seen it: from these come the AUC in ``training_``, the probabilities and
+    the threshold. Medians and levels are those of all rows; no label has a part in them.
+
+    Parameters
+    ----------
+    positive : label, optional
+        The label to be ranked high; the rarer one by default. Text is understood for any label.
+    drop : sequence of str, default=()
+        Columns to leave out.
+    rare_level : int or "auto", default="auto"
+        Levels of a category with fewer rows are pooled; "auto" is 10, or 0.1 % of the rows if more.
+    max_levels : int, default=50
+        Features a category may become; further levels, the rarest, are pooled.
+    Cs, gammas, time_budget, kernel, n_landmarks, landmarks, solver, max_memory
+        As in :class:`KernelAUCClassifierCV`.
+    cv : int or splitter, default=3
+        A number of folds, with classes in equal shares and rows in random order (whole groups, where
+        they are given), or a splitter of scikit-learn.
+    calibration : {"sigmoid", "isotonic"}, default="sigmoid"
+        How scores become probabilities; isotonic for a thousand positives or more.
+    aim : str, optional
+        What the threshold is chosen for, such as "precision=0.8": see ``aucmax.thresholds``. By default
+        recall less false-positive rate is made as large as can be.
+    random_state : int, default=0
+    verbose : int, default=0
+        1 shows a bar over the search.
+
+    Attributes
+    ----------
+    columns_ : list of dict
+        For each column of the table: name, type (polars'), kind ("number", "boolean", "category" or
+        "dropped"), missing (rows), treatment (a sentence), features (what was made of it), and of
+        categories the levels, those pooled (at most a hundred of them) and pooled_count.
+    preprocessor_ : ColumnTransformer
+        From frames in normal form to features; ``feature_names_`` are their names.
+    model_ : KernelAUCClassifierCV
+    classes_ : array of shape (2,)
+        The negative label and the positive one, in this order.
+    calibrator_ : SigmoidCalibrator or IsotonicCalibrator
+    threshold_ : Threshold
+        With the counts and rates to expect.
+    held_out_ : dict of arrays over training rows
+        "positive" (bool), "score" (by a fold that has not seen the row; NaN where there is none)
+        and "weight".
+    training_ : dict
+        Rows, positives, AUC of the held-out scores with its interval, and where all came from.
+
+    Notes
+    -----
+    Scikit-learn's scorers take the greater of two labels as positive. Where yours is the lesser ("died"
+    and "lived"), hand them ``y == "died"``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import polars as pl
+    >>> from aucmax.tables import TableModel
+    >>> rng = np.random.default_rng(0)
+    >>> table = pl.DataFrame({"age": rng.integers(18, 80, 400), "plan": rng.choice(["a", "b"], 400)})
+    >>> left = (table["age"] > 60) & (table["plan"] == "b")
+    >>> model = TableModel(n_landmarks=50).fit(table, left)
+    >>> sorted(model.feature_names_), model.training_["auc"] > 0.95
+    (['age', 'plan = a', 'plan = b'], True)
+    >>> bool(model.predict_proba(pl.DataFrame({"age": [75], "plan": ["b"]}))[0, 1] > 0.5)
+    True
+    """
+
+    columns_: list[dict[str, Any]]
+    preprocessor_: ColumnTransformer
+    feature_names_: list[str]
+    model_: KernelAUCClassifierCV
+    classes_: np.ndarray
+    calibrator_: SigmoidCalibrator | IsotonicCalibrator
+    threshold_: Threshold
+    held_out_: dict[str, np.ndarray]
+    training_: dict[str, Any]
+
+    def __init__(
+        self,
+        *,
+        positive: Any = None,
+        drop: Sequence[str] = (),
+        rare_level: int | str = "auto",
+        max_levels: int = 50,
+        Cs: Any = "auto",
+        gammas: Any = None,
+        cv: Any = 3,
+        time_budget: float | None = None,
+        kernel: str = "rbf",
+        n_landmarks: int | str = "auto",
+        landmarks: Any = "kmeans",
+        solver: str = "newton",
+        max_memory: int | str | None = None,
+        calibration: str = "sigmoid",
+        aim: str | None = None,
+        random_state: int = 0,
+        verbose: int = 0,
+    ) -> None:
+        self.positive = positive
+        self.drop = drop
+        self.rare_level = rare_level
+        self.max_levels = max_levels
+        self.Cs = Cs
+        self.gammas = gammas
+        self.cv = cv
+        self.time_budget = time_budget
+        self.kernel = kernel
+        self.n_landmarks = n_landmarks
+        self.landmarks = landmarks
+        self.solver = solver
+        self.max_memory = max_memory
+        self.calibration = calibration
+        self.aim = aim
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> TableModel:
+        """Learn from a table and the label of each row.
+
+        Parameters
+        ----------
+        X : polars or pandas frame of n rows
+        y : series or array of shape (n,)
+            Two labels of any kind. Rows without one are left out.
+        sample_weight : array of shape (n,), optional
+        groups : array of shape (n,), optional
+            Rows of one group, such as of one customer, are held out together.
+        """
+        return self._fit(X, y, sample_weight, groups, {})
+
+    def _fit(
+        self, X: Any, y: Any, sample_weight: Any, groups: Any, about: dict[str, Any]
+    ) -> TableModel:
+        self._check_params()
+        began = time.perf_counter()
+        with all_or_nothing(self):
+            table = as_frame(X)
+            target = str(about.get("target") or getattr(y, "name", None) or "")
+            labels = two_labels(y, self.positive, target)
+            check_length("y", labels.known, table)
+            weight = check_weight(sample_weight, table.height)
+            used = labels.known & (weight > 0)
+            if groups is not None:
+                groups = as_series(groups, "groups")
+                check_length("groups", groups, table)
+                groups = _group_codes(groups)[used]
+            about = {"data_hash": about.get("data_hash") or frame_hash(table), **about}
+            positive, weight = labels.positive[used], weight[used]
+            folds = self._folds(positive, groups, labels.classes)
+            frame = self._without_dropped(table)
+            frame = frame if used.all() else frame.filter(pl.Series(used))
+            try:
+                self.columns_ = study_columns(
+                    frame, rare_level=self.rare_level, max_levels=self.max_levels
+                )
+            except RowError as error:  # counted among the rows in use
+                raise RowError(error.sentence, int(np.flatnonzero(used)[error.row])) from None
+            self.preprocessor_ = make_preprocessor(self.columns_)
+            self.feature_names_ = feature_names(self.columns_)
+            self.classes_ = labels.classes
+            rows = self.features(frame)
+            self.model_ = self._search(folds)
+            even = not np.ptp(weight)
+            given = {} if groups is None else {"groups": groups}
+            searching = time.perf_counter()
+            self.model_.fit(rows, positive.astype(np.int8), None if even else weight, **given)
+            searching = time.perf_counter() - searching
+            scores = self.model_.held_out_scores_
+            self.held_out_ = {"positive": positive, "score": scores, "weight": weight}
+            self._calibrate(positive, scores, None if even else weight)
+            self.training_ = {
+                **self._quality(positive, scores, None if even else weight),
+                "rows": int(used.sum()),
+                "positives": int(positive.sum()),
+                "rows_without_label": int((~labels.known).sum()),
+                "seconds": time.perf_counter() - began,
+                "search_seconds": searching,
+                "target": target or None,
+                "positive": labels.classes[1].item(),
+                "negative": labels.classes[0].item(),
+                "weight": about.get("weight"),
+                "group": about.get("group"),
+                "random_state": self.random_state,
+                "data_hash": about["data_hash"],
+                "date": datetime.now(UTC).isoformat(timespec="seconds"),
+            }
+        return self
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Score of each row: the higher, the more like the positive label."""
+        check_is_fitted(self)
+        return self.model_.decision_function(self.features(X))
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Probabilities (n, 2) of the negative and the positive label."""
+        return self.probability(self.decision_function(X))
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The positive label at or above ``threshold_``, the negative one below."""
+        up = self.decision_function(X) >= self.threshold_.threshold
+        return self.classes_[up.astype(np.intp)]
+
+    def probability(self, scores: Any) -> np.ndarray:
+        """Probabilities (n, 2) of rows by their scores, where these are at hand."""
+        check_is_fitted(self)
+        up = self.calibrator_.predict(scores)
+        return np.column_stack([1.0 - up, up])
+
+    def features(self, X: Any, *, first_row: int = 0) -> np.ndarray:
+        """The features (n, d) that ``model_`` sees of each row, in float32.
+
+        ``first_row`` is the number of the first row of X, for errors that name a row of a batch.
+        """
+        check_is_fitted(self, "preprocessor_")
+        return features(
+            self.preprocessor_, normal_frame(as_frame(X), self.columns_, first_row=first_row)
+        )
+
+    def labels(self, y: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Which rows of a target are positive, and which have a label at all, as two bool arrays.
+
+        Labels that were read as another type are understood ("1" for 1); others are refused.
+        """
+        check_is_fitted(self)
+        return known_labels(y, self.classes_, str(getattr(y, "name", None) or ""))
+
+    @property
+    def reading_schema(self) -> dict[str, Any]:
+        """Columns the model needs, with the types to read them in from a text file."""
+        check_is_fitted(self, "columns_")
+        return reading_schema(self.columns_)
+
+    def _check_params(self) -> None:
+        check_choice("calibration", self.calibration, ("sigmoid", "isotonic"))
+        if self.aim is not None:
+            Aim.parse(self.aim)
+        if self.rare_level != "auto":
+            check_number("rare_level", self.rare_level, low=1, closed=True, integer=True)
+        check_number("max_levels", self.max_levels, low=2, closed=True, integer=True)
+        _check_drop(self.drop)
+
+    def _without_dropped(self, table: pl.DataFrame) -> pl.DataFrame:
+        check_names(table.columns, self.drop, "was to be dropped")
+        return table.drop(list(self.drop))
+
+    def _folds(self, positive: np.ndarray, groups: np.ndarray | None, classes: np.ndarray) -> Any:
+        """The splitter, where there are rows and groups enough for it."""
+        if not isinstance(self.cv, Integral):
+            return self.cv
+        check_number("cv", self.cv, low=2, closed=True, integer=True)
+        wanted = int(self.cv)
+        for label, rows in ((classes[1], positive), (classes[0], ~positive)):
+            count = int(rows.sum()) if groups is None else np.unique(groups[rows]).size
+            if count < wanted:
+                what = "rows" if groups is None else "groups with rows"
+                raise TableError(
+                    f"There are {count} {what} of {label.item()!r}, and {wanted} folds need at least "
+                    f"{wanted}; bring more of them, or use fewer folds (cv)."
+                )
+        splitter = StratifiedKFold if groups is None else StratifiedGroupKFold
+        return splitter(wanted, shuffle=True, random_state=self.random_state)
+
+    def _search(self, folds: Any) -> KernelAUCClassifierCV:
+        return KernelAUCClassifierCV(
+            self.Cs,
+            gammas=self.gammas,
+            cv=folds,
+            time_budget=self.time_budget,
+            kernel=self.kernel,
+            n_landmarks=self.n_landmarks,
+            landmarks=self.landmarks,
+            solver=self.solver,
+            max_memory=self.max_memory,
+            random_state=self.random_state,
+            verbose=self.verbose,
+        )
+
+    def _calibrate(self, positive: np.ndarray, scores: np.ndarray, weight: np.ndarray | None) -> None:
+        held = ~np.isnan(scores)
+        weight = None if weight is None else weight[held]
+        aim = Aim() if self.aim is None else Aim.parse(self.aim)
+        self.calibrator_ = make_calibrator(self.calibration).fit(scores[held], positive[held], weight)
+        self.threshold_ = choose_threshold(positive[held], scores[held], aim, weight)
+
+    @staticmethod
+    def _quality(
+        positive: np.ndarray, scores: np.ndarray, weight: np.ndarray | None
+    ) -> dict[str, float | None]:
+        """AUC of held-out scores; DeLong's interval knows no weights, so there is none with them."""
+        held = ~np.isnan(scores)
+        if weight is not None:
+            auc = roc_auc(positive[held], scores[held], sample_weight=weight[held])
+            return {"auc": auc, "auc_low": None, "auc_high": None}
+        found = roc_auc_interval(positive[held], scores[held])
+        return {"auc": found.auc, "auc_low": found.low, "auc_high": found.high}
+
+
+def fit_table(
+    table: Any,
+    target: str,
+    *,
+    positive: Any = None,
+    drop: Sequence[str] = (),
+    weight: str | None = None,
+    group: str | None = None,
+    **params: Any,
+) -> TableModel:
+    """Fit a :class:`TableModel` to a table with its target among the columns.
+
+    Parameters
+    ----------
+    table : path, polars or pandas frame
+        A CSV, TSV, Parquet, Arrow or LIBSVM file, compressed or not, or a frame.
+    target : str
+        The column with the two labels.
+    positive : label, optional
+        The rarer by default.
+    drop : sequence of str, default=()
+        Columns to leave out.
+    weight, group : str, optional
+        Columns with the weight of each row, and with what rows must not be parted by.
+    **params
+        All other parameters of :class:`TableModel`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import polars as pl
+    >>> from aucmax.tables import fit_table
+    >>> x = np.random.default_rng(0).normal(size=300)
+    >>> table = pl.DataFrame({"size": x, "sold": np.where(np.abs(x) > 1.2, "yes", "no")})
+    >>> model = fit_table(table, "sold", n_landmarks=30)
+    >>> model.classes_.tolist(), model.training_["auc"] > 0.95
+    (['no', 'yes'], True)
+    """
+    about: dict[str, Any] = {"target": target, "weight": weight, "group": group}
+    if isinstance(table, str | Path):
+        frame = read_table(table)
+        about["data_hash"] = file_hash(table)
+    else:
+        frame = as_frame(table)
+    _check_drop(drop)
+    special = {"the target": target, "the weight": weight, "the group": group}
+    for what, name in special.items():
+        if name is not None:
+            check_names(frame.columns, [name], f"was to be {what}")
+    check_names(frame.columns, drop, "was to be dropped")
+    if target in drop:
+        raise TableError(f"Column {target!r} cannot be the target and dropped.")
+    named = {name for name in special.values() if name is not None}
+    model = TableModel(
+        positive=positive, drop=tuple(name for name in drop if name not in named), **params
+    )
+    about["data_hash"] = about.get("data_hash") or frame_hash(frame)
+    return model._fit(
+        frame.drop(list(named)),
+        frame[target],
+        None if weight is None else row_weights(frame[weight]),
+        None if group is None else frame[group],
+        about,
+    )
+
+
+def _check_drop(drop: Any) -> None:
+    if isinstance(drop, str):
+        raise ValueError(f"drop must be a list of column names; got the text {drop!r}.")
+
+
+def _group_codes(groups: pl.Series) -> np.ndarray:
+    """A number for each group; a row without one is a group of its own."""
+    codes = groups.cast(pl.String, strict=False).rank("dense").to_numpy().copy()
+    alone = np.flatnonzero(groups.is_null().to_numpy())
+    codes = np.nan_to_num(codes.astype(np.float64), nan=0.0)
+    codes[alone] = codes.max(initial=0.0) + 1 + np.arange(alone.size)
+    return codes.astype(np.intp)
+
+
+def check_length(name: str, values: Any, table: pl.DataFrame) -> None:
+    """Refuse what does not go with the rows of a table one by one."""
+    if len(values) != table.height:
+        raise TableError(
+            f"{name} must have one entry for each of the {table.height:,} rows of the table; it has "
+            f"{len(values):,}."
+        )

@@ -1,0 +1,111 @@
+"""Rows with labels and scores: of a table, or of the training with held-out scores."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from aucmax.tables.frames import TableError, as_frame, check_names, frame_hash, row_weights
+from aucmax.tables.read import file_hash, read_table
+
+__all__ = ["ScoredRows", "score_rows"]
+
+
+@dataclass(frozen=True)
+class ScoredRows:
+    """Rows with their class, score, probability and weight.
+
+    ``source`` is "table" for rows of a table that the model was not trained on, as far as can be told;
+    "training table" for that very table, with held-out scores; "held out" for these without a table.
+    """
+
+    positive: np.ndarray
+    score: np.ndarray
+    probability: np.ndarray
+    weight: np.ndarray
+    source: str
+    name: str | None = None  #: of the file
+    frame: pl.DataFrame | None = None  #: the same rows of the table
+    number: np.ndarray | None = None  #: of each row in the table, from 1
+    without_label: int = 0
+
+    @property
+    def weighted(self) -> bool:
+        return bool(np.ptp(self.weight))
+
+
+def score_rows(model: Any, table: Any = None, target: str | None = None) -> ScoredRows:
+    """Score a table (path or frame), or take the held-out scores of the training rows."""
+    if table is None:
+        return _held_out(model, "held out")
+    name = None
+    if isinstance(table, str | Path):
+        name, frame, hashes = Path(table).name, read_table(table), {file_hash(table)}
+    else:
+        frame, hashes = as_frame(table), set()
+    about = model.training_
+    target = target or about.get("target")
+    if not target:
+        raise TableError(
+            "The model was trained without the name of its target, so target must name the column of "
+            "the table with the labels."
+        )
+    check_names(frame.columns, [target], "was to be the target")
+    positive, known = model.labels(frame[target])
+    weight = np.ones(frame.height)
+    if about.get("weight") in frame.columns:
+        weight = row_weights(frame[about["weight"]])
+    used = known & (weight > 0)
+    number = np.flatnonzero(used) + 1
+    if not (positive[used].any() and (~positive[used]).any()):
+        raise TableError(
+            f"The table has {int(positive[used].sum()):,} rows of {model.classes_[1].item()!r} and "
+            f"{int((~positive[used]).sum()):,} of {model.classes_[0].item()!r} in {target!r}; it takes "
+            "both."
+        )
+    rows = frame if used.all() else frame.filter(pl.Series(used))
+    without_label = int((~known).sum())
+    hashes |= {frame_hash(frame), frame_hash(frame.drop(target))}
+    if about.get("data_hash") in hashes and len(model.held_out_["score"]) == rows.height:
+        return _held_out(model, "training table", name, rows, number, without_label)
+    scores = model.decision_function(rows)
+    probability = model.calibrator_.predict(scores)
+    return ScoredRows(
+        positive[used],
+        scores,
+        probability,
+        weight[used],
+        "table",
+        name,
+        rows,
+        number,
+        without_label,
+    )
+
+
+def _held_out(
+    model: Any,
+    source: str,
+    name: str | None = None,
+    frame: pl.DataFrame | None = None,
+    number: np.ndarray | None = None,
+    without_label: int = 0,
+) -> ScoredRows:
+    parts = model.held_out_
+    seen = ~np.isnan(parts["score"])
+    scores = parts["score"][seen]
+    return ScoredRows(
+        np.asarray(parts["positive"], dtype=bool)[seen],
+        scores,
+        model.calibrator_.predict(scores),
+        np.asarray(parts["weight"], dtype=np.float64)[seen],
+        source,
+        name,
+        frame if frame is None or seen.all() else frame.filter(pl.Series(seen)),
+        None if number is None else number[seen],
+        without_label,
+    )

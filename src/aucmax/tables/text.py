@@ -1,0 +1,66 @@
+"""What text in a table stands for: nothing, a number, yes or no, a date."""
+
+from __future__ import annotations
+
+import polars as pl
+
+#: Text that stands for a missing value, in any column.
+MISSING_MARKS = ("", "?", "NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "NULL", "Null", "null")
+#: Text that does so only among numbers; elsewhere it may be a level.
+_NUMBER_MARKS = ("-", "--", ".", "none", "None", "NONE", "na", "missing", "Missing")
+
+_PAIRS = ({"true", "false"}, {"yes", "no"}, {"t", "f"}, {"y", "n"})
+_TRUE, _FALSE = ("true", "yes", "t", "y", "1"), ("false", "no", "f", "n", "0")
+_THOUSANDS = r"^[+-]?\d{1,3}(,\d{3})+(\.\d*)?$"
+_COMMA = r"^[+-]?\d*,\d+([eE][+-]?\d+)?$"
+_DATE = (
+    r"^(\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{4}|\d{1,2}[/.]\d{1,2}[/.]\d{2}"
+    r"|\d{1,2}[- ][A-Za-z]{3,9}[- ,]+\d{2,4}|[A-Za-z]{3,9} \d{1,2}, *\d{4})([T ,].*)?$"
+    r"|^\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?$"
+)
+
+
+def clean_text(series: pl.Series) -> pl.Series:
+    """Text without blanks around it, null where it stands for a missing value."""
+    text = series.cast(pl.String).str.strip_chars()
+    return text.set(text.is_in(MISSING_MARKS), None)
+
+
+def without_marks(text: pl.Series) -> pl.Series:
+    """Text with null also where it stands for a missing value only among numbers."""
+    return text.set(text.is_in(_NUMBER_MARKS), None)
+
+
+def number_style(levels: pl.Series) -> str:
+    """How most of some text is written, taken as numbers.
+
+    >>> import polars as pl
+    >>> number_style(pl.Series(["1,234", "5"])), number_style(pl.Series(["0,5", "12,25"]))
+    ('thousands', 'comma')
+    """
+    return min(("plain", "thousands", "comma"), key=lambda style: as_number(levels, style).null_count())
+
+
+def as_number(text: pl.Series, style: str) -> pl.Series:
+    """Text as Float64 in one of the styles "plain", "thousands" and "comma"; null where it is none."""
+    if style == "thousands":
+        text = text.zip_with(~text.str.contains(_THOUSANDS), text.str.replace_all(",", ""))
+    elif style == "comma":
+        text = text.zip_with(~text.str.contains(_COMMA), text.str.replace(",", "."))
+    return text.cast(pl.Float64, strict=False)
+
+
+def is_boolean(levels: pl.Series) -> bool:
+    """Whether text is yes and no, or another such pair, in whatever case."""
+    return set(levels.str.to_lowercase().unique().head(3)) in _PAIRS
+
+
+def as_boolean(text: pl.Series) -> pl.Series:
+    """Text such as yes and false as Boolean; null where it is neither."""
+    low = text.str.to_lowercase()
+    return low.is_in(_TRUE).set(~low.is_in([*_TRUE, *_FALSE]), None)
+
+
+def looks_like_dates(levels: pl.Series) -> bool:
+    """Whether every value is a date or a time of day."""
+    return bool(levels.str.contains(_DATE).all())
