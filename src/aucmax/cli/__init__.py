@@ -9,6 +9,7 @@ import typer
 
 from aucmax import __version__
 from aucmax.cli.datasets import datasets_app
+from aucmax.cli.models import models_app
 
 app = typer.Typer(
     name="aucmax",
@@ -17,6 +18,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+app.add_typer(models_app)
 app.add_typer(datasets_app, name="datasets")
 
 
@@ -95,6 +97,6 @@ def main() -> None:
     """Run the command; a user's mistake is one sentence and exit code 2."""
     try:
         app()
-    except (ValueError, MemoryError, OSError) as error:
+    except (ValueError, MemoryError, OSError, ImportError) as error:
         typer.echo(f"aucmax: {error}", err=True)
         raise SystemExit(2) from None

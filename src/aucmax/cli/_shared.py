@@ -1,0 +1,76 @@
+"""What the commands on models share: where words go, and models from files."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from aucmax.model_file import load_model
+from aucmax.tables import TableModel
+
+
+def told() -> Console:
+    """Progress and remarks go to standard error; results alone to standard output."""
+    return Console(stderr=True, markup=False, highlight=False, soft_wrap=True)
+
+
+def print_json(results: Any) -> None:
+    """Results for machines; what is not a number there is null."""
+    print(json.dumps(_plain(results), allow_nan=False, default=str))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(key): _plain(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    if hasattr(value, "item"):
+        value = value.item()
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def print_table(header: Sequence[str], lines: Iterable[Sequence[str]], left: int = 1) -> None:
+    """Results for people; the first ``left`` columns are text."""
+    table = Table(show_edge=False, pad_edge=False, box=None)
+    for number, name in enumerate(header):
+        table.add_column(name, justify="left" if number < left else "right", overflow="fold")
+    for line in lines:
+        table.add_row(*map(str, line))
+    Console(markup=False, highlight=False).print(table)
+
+
+def table_model(path: Path) -> TableModel:
+    """The model in a file, if it takes tables."""
+    model = load_model(path)
+    if not isinstance(model, TableModel):
+        raise ValueError(
+            f"{path} holds a {type(model).__name__}, which takes arrays in Python (aucmax.load_model); "
+            "this command needs a model of tables, as aucmax train writes it."
+        )
+    return model
+
+
+def check_folder(path: Path) -> None:
+    """Refuse, before the work, an output that cannot be written."""
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a folder; say the name of a file in it")
+    if not path.absolute().parent.is_dir():
+        raise FileNotFoundError(f"there is no folder {path.parent} to save {path.name} in")
+
+
+def interval(value: float | None, low: float | None, high: float | None, digits: int = 4) -> str:
+    """A number with its interval, where there is one.
+
+    >>> interval(0.91234, 0.9, 0.92)
+    '0.9123 (0.9000 to 0.9200)'
+    """
+    if value is None or math.isnan(value):
+        return "–"
+    text = f"{value:.{digits}f}"
+    return text if low is None or high is None else f"{text} ({low:.{digits}f} to {high:.{digits}f})"

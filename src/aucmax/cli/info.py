@@ -1,0 +1,51 @@
+"""``aucmax info`` and ``aucmax export``: what is in a model file, and the same for other programs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from aucmax.cli._shared import check_folder, print_json, print_table, table_model, told
+from aucmax.model_file import read_manifest
+
+
+def run_info(path: Path, as_json: bool) -> None:
+    """Print the manifest; the model itself is not loaded."""
+    manifest = read_manifest(path)
+    if as_json:
+        print_json(manifest)
+        return
+    columns = manifest.get("columns") or []
+    lines = [(name, _text(value)) for name, value in manifest.items() if name != "columns"]
+    print_table(("what", ""), lines, left=2)
+    if columns:
+        print()
+        print_table(
+            ("column", "type", "kind", "what was done"),
+            [
+                [str(column.get(key, "")) for key in ("name", "type", "kind", "treatment")]
+                for column in columns
+            ],
+            left=4,
+        )
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {_text(each)}" for key, each in value.items())
+    return f"{value:.4f}" if isinstance(value, float) else str(value)
+
+
+def run_export(path: Path, onnx: Path, as_json: bool) -> None:
+    """Write the ONNX graph, which is compared with Python's scores first."""
+    from aucmax.onnx_export import to_onnx
+
+    check_folder(onnx)
+    model = table_model(path)
+    to_onnx(model, onnx)
+    if as_json:
+        print_json({"onnx": onnx, "bytes": onnx.stat().st_size})
+    else:
+        told().print(
+            f"{onnx}: {onnx.stat().st_size / 1e6:.1f} MB, with the preparation of the columns."
+        )

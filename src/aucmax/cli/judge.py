@@ -1,0 +1,254 @@
+"""``aucmax evaluate``, ``compare`` and ``report``: models on rows with known labels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.base import ClassifierMixin
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from aucmax._names import known_name
+from aucmax.cli._shared import check_folder, interval, print_json, print_table, table_model, told
+from aucmax.evaluation import Evaluation
+from aucmax.evaluation import evaluate as measure
+from aucmax.metrics import compare_roc_auc, roc_auc
+from aucmax.tables import TableModel
+from aucmax.tables.scored import ScoredRows, score_rows
+from aucmax.thresholds import Threshold, measure_threshold
+
+
+def run_evaluate(path: Path, table: Path, target: str | None, as_json: bool) -> None:
+    """Everything that labels can tell of a model."""
+    model = table_model(path)
+    rows = _scored(model, table, target)
+    weight = rows.weight if rows.weighted else None
+    found = measure(rows.positive, rows.score, rows.probability, weight)
+    cut = measure_threshold(rows.positive, rows.score, model.threshold_.threshold, weight)
+    if as_json:
+        print_json({"source": rows.source, **found.to_dict(), "threshold": cut.to_dict()})
+        return
+    _print_evaluation(found, cut, model)
+
+
+def _print_evaluation(found: Evaluation, cut: Threshold, model: TableModel) -> None:
+    lines = [
+        ("rows", f"{found.rows:,}"),
+        (f"of {model.classes_[1].item()!r}", f"{found.positives:,} ({found.positive_share:.2%})"),
+        ("AUC", interval(found.auc, found.auc_low, found.auc_high)),
+        *(
+            (f"AUC up to {part.max_fpr:.0%} false positives, standardised", f"{part.standardized:.4f}")
+            for part in found.partial_auc
+        ),
+        ("average precision", f"{found.average_precision:.4f}"),
+        *(
+            (f"lift in the top {top.share:.0%}", f"{top.lift:.2f} ({top.captured:.1%} of them found)")
+            for top in found.top
+        ),
+        ("Brier score (skill)", f"{found.brier:.4f} ({found.brier_skill:.3f})"),
+        ("log loss", f"{found.log_loss:.4f}"),
+        (f"at the threshold {cut.threshold:.4g} ({model.threshold_.aim}):", ""),
+        ("  precision", interval(cut.precision, cut.precision_low, cut.precision_high)),
+        ("  recall", interval(cut.recall, cut.recall_low, cut.recall_high)),
+        ("  false-positive rate", interval(cut.fpr, cut.fpr_low, cut.fpr_high)),
+        ("  found, missed", f"{cut.tp:,.0f}, {cut.fn:,.0f}"),
+        ("  false alarms, rightly left", f"{cut.fp:,.0f}, {cut.tn:,.0f}"),
+    ]
+    print_table(("measure", ""), lines)
+    if found.calibration:
+        print()
+        print_table(
+            ("probability from", "to", "rows", "mean", "observed"),
+            (
+                (
+                    f"{each.low:.4f}",
+                    f"{each.high:.4f}",
+                    f"{each.rows:,}",
+                    f"{each.mean_probability:.4f}",
+                    interval(each.observed, each.observed_low, each.observed_high),
+                )
+                for each in found.calibration
+            ),
+            left=0,
+        )
+
+
+def _scored(model: TableModel, table: Path, target: str | None) -> ScoredRows:
+    rows = score_rows(model, table, target)
+    if rows.source == "training table":
+        told().print(
+            f"The model learnt from {table}: its rows are scored by folds that had not seen them."
+        )
+    return rows
+
+
+def run_compare(
+    first: str,
+    second: str,
+    table: Path,
+    train: Path | None,
+    target: str | None,
+    seed: int,
+    as_json: bool,
+) -> None:
+    """Both on the same rows. A rival learns from the columns as the other's model prepares them."""
+    paths = [Path(name) if _is_file(name) else None for name in (first, second)]
+    models = [None if path is None else table_model(path) for path in paths]
+    lead = next((model for model in models if model is not None), None)
+    if lead is None:
+        raise ValueError(
+            f"neither {first} nor {second} is a model file: one of the two must be, for a rival takes "
+            "the columns as that model prepares them."
+        )
+    high = [model.classes_[1].item() for model in models if model is not None]
+    if len(set(map(str, high))) > 1:
+        raise ValueError(
+            f"{first} ranks {high[0]!r} high and {second} {high[1]!r}: they cannot be compared."
+        )
+    rows = _scored(lead, table, target)
+    scores = [
+        _rival(name, lead, rows, table, train, target, seed)
+        if model is None
+        else rows.score
+        if model is lead
+        else score_rows(model, table, target).score
+        for name, model in zip((first, second), models, strict=True)
+    ]
+    if len(scores[0]) != len(scores[1]):
+        raise ValueError(
+            f"{first} and {second} leave out different rows of {table} (by their weights): they cannot "
+            "be compared on it."
+        )
+    if rows.weighted:
+        told().print("The paired test has no weights: each row counts once.")
+    found = compare_roc_auc(rows.positive, *scores)
+    if as_json:
+        print_json({"first": first, "second": second, "rows": len(rows.positive), **found._asdict()})
+        return
+    print_table(
+        ("model", "AUC"),
+        ((first, f"{found.auc_a:.4f}"), (second, f"{found.auc_b:.4f}")),
+    )
+    print()
+    print_table(
+        ("difference", "p"),
+        ((interval(found.difference, found.low, found.high), f"{found.p_value:.3g}"),),
+        left=0,
+    )
+    better, worse = (first, second) if found.difference > 0 else (second, first)
+    clear = found.p_value < 0.05
+    told().print(
+        f"{better} ranks better than {worse}, beyond chance."
+        if clear
+        else f"These {len(rows.positive):,} rows do not tell which of the two ranks better."
+    )
+
+
+def _is_file(name: str) -> bool:
+    """Whether a name means a file: a rival's is a bare word that is no file here."""
+    return name not in _RIVALS or Path(name).exists()
+
+
+def _rival(
+    name: str,
+    lead: TableModel,
+    rows: ScoredRows,
+    table: Path,
+    train: Path | None,
+    target: str | None,
+    seed: int,
+) -> np.ndarray:
+    """Scores by a model of another library, on the features that ``lead`` makes of the columns."""
+    make = _RIVALS[known_name("rival", name, _RIVALS)]
+    if train is None:
+        raise ValueError(f"{name} has to learn first: name the table it shall learn from by --train.")
+    if train.exists() and table.exists() and train.samefile(table):
+        raise ValueError(
+            f"{name} would be tested on {table}, which it learns from: give another table by --train."
+        )
+    learnt = score_rows(lead, train, target)
+    assert learnt.frame is not None
+    assert rows.frame is not None
+    model = make(seed)
+    model.fit(lead.features(learnt.frame), learnt.positive.astype(int))
+    features = lead.features(rows.frame)
+    found: np.ndarray = (
+        model.decision_function(features)
+        if hasattr(model, "decision_function")
+        else model.predict_proba(features)[:, 1]
+    )
+    told().print(f"{name}: AUC {roc_auc(rows.positive, found):.4f}, with its default settings.")
+    return found
+
+
+def _logistic(seed: int) -> ClassifierMixin:
+    from sklearn.linear_model import LogisticRegression
+
+    return make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
+
+
+def _nystroem(seed: int) -> ClassifierMixin:
+    from sklearn.kernel_approximation import Nystroem
+    from sklearn.linear_model import LogisticRegression
+
+    class Mapped(Nystroem):
+        """With the width that the number of features asks for."""
+
+        def fit(self, X: Any, y: Any = None) -> Any:
+            self.set_params(gamma=1.0 / X.shape[1], n_components=min(1000, len(X)))
+            return super().fit(X, y)
+
+    return make_pipeline(StandardScaler(), Mapped(random_state=seed), LogisticRegression(max_iter=1000))
+
+
+def _forest(seed: int) -> ClassifierMixin:
+    from sklearn.ensemble import RandomForestClassifier
+
+    return RandomForestClassifier(300, min_samples_leaf=2, n_jobs=-1, random_state=seed)
+
+
+def _lightgbm(seed: int) -> ClassifierMixin:
+    LGBMClassifier = _imported("lightgbm").LGBMClassifier
+
+    return LGBMClassifier(n_estimators=300, random_state=seed, verbose=-1)
+
+
+def _xgboost(seed: int) -> ClassifierMixin:
+    XGBClassifier = _imported("xgboost").XGBClassifier
+
+    return XGBClassifier(n_estimators=300, random_state=seed)
+
+
+def _imported(name: str) -> Any:
+    from importlib import import_module
+
+    try:
+        return import_module(name)
+    except ImportError:
+        raise ValueError(f"{name} is not installed: pip install {name}") from None
+
+
+_RIVALS: dict[str, Callable[[int], Any]] = {
+    "logistic": _logistic,
+    "nystroem": _nystroem,
+    "forest": _forest,
+    "lightgbm": _lightgbm,
+    "xgboost": _xgboost,
+}
+
+
+def run_report(
+    path: Path, table: Path | None, output: Path, target: str | None, permutation: bool, as_json: bool
+) -> None:
+    """Write the page."""
+    from aucmax.report import write_report
+
+    check_folder(output)
+    write_report(table_model(path), table, output, target=target, permutation=permutation)
+    if as_json:
+        print_json({"report": output, "bytes": output.stat().st_size})
+    else:
+        told().print(f"The report is in {output}: open it in a browser.")

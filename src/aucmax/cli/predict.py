@@ -1,0 +1,150 @@
+"""``aucmax predict``: scores for the rows of a table of any length."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+import polars as pl
+
+from aucmax._files import replacing
+from aucmax.cli._shared import check_folder, print_json, table_model, told
+from aucmax.tables import TableModel, table_batches
+from aucmax.tables.frames import check_names
+from aucmax.tables.read import column_names
+
+#: What is written to, by the ending of its name.
+_ENDINGS = (".csv", ".tsv", ".parquet", ".arrow", ".feather")
+
+#: The columns that are made, after those kept.
+_MADE = ("score", "probability", "label", "rank")
+
+
+def run_predict(
+    path: Path,
+    table: Path,
+    output: Path | None,
+    *,
+    keep: Sequence[str],
+    rank: bool,
+    rows: int,
+    as_json: bool,
+) -> None:
+    """Score batch by batch. With ranks, batches wait on disk until all scores are known."""
+    if output is not None:
+        check_folder(output)
+        if output.suffix not in _ENDINGS:
+            raise ValueError(
+                f"{output} must end in one of {', '.join(_ENDINGS)}, to say what to write."
+            )
+    elif as_json:
+        raise ValueError("--json tells of the run, and the scores need a file then: add --output.")
+    model = table_model(path)
+    counted = 0
+    with _written(output) as write:
+        scored = _scored(model, table, keep, rows)
+        for part in _ranked(scored, output) if rank else scored:
+            write(part)
+            counted += part.height
+    if as_json:
+        print_json({"output": output, "rows": counted})
+    elif output is not None:
+        told().print(f"{counted:,} rows are in {output}.")
+
+
+def _scored(model: TableModel, table: Path, keep: Sequence[str], rows: int) -> Iterator[pl.DataFrame]:
+    schema = model.reading_schema
+    check_names(column_names(table), keep, "was to be kept (--id)")
+    if taken := set(keep) & set(_MADE):
+        raise ValueError(
+            f"{table} has a column {taken.pop()!r}, as predict writes: rename it to keep it."
+        )
+    needed = list(dict.fromkeys([*keep, *schema]))
+    negative, positive = model.classes_.tolist()
+    first = 0
+    for batch in table_batches(table, rows, needed, schema=schema):
+        scores = model.model_.decision_function(model.features(batch, first_row=first))
+        up = scores >= model.threshold_.threshold
+        made = (scores, model.probability(scores)[:, 1], np.where(up, positive, negative))
+        yield pl.DataFrame(
+            [*batch.select(keep), *(pl.Series(*each) for each in zip(_MADE, made, strict=False))]
+        )
+        first += batch.height
+
+
+def _ranked(parts: Iterator[pl.DataFrame], output: Path | None) -> Iterator[pl.DataFrame]:
+    """The same with the rank of each row among all; equal scores share the best one."""
+    folder = None if output is None else output.absolute().parent
+    with tempfile.TemporaryDirectory(prefix=".aucmax-", dir=folder) as held:
+        files, scores = [], []
+        for number, part in enumerate(parts):
+            file = Path(held) / f"{number}.arrow"
+            part.write_ipc(file)
+            files.append(file)
+            scores.append(part["score"].to_numpy())
+        ranks = _ranks(np.concatenate(scores)) if scores else np.zeros(0, np.int64)
+        begin = 0
+        for file in files:
+            part = pl.read_ipc(file)
+            yield part.with_columns(pl.Series("rank", ranks[begin : begin + part.height]))
+            begin += part.height
+            file.unlink()
+
+
+def _ranks(scores: np.ndarray) -> np.ndarray:
+    """1 for the highest score.
+
+    >>> _ranks(np.array([0.1, 0.9, 0.5, 0.9])).tolist()
+    [4, 1, 3, 1]
+    """
+    ascending = np.sort(scores)
+    return scores.size - np.searchsorted(ascending, scores, "right") + 1
+
+
+@contextmanager
+def _written(output: Path | None) -> Iterator[Any]:
+    """Where batches go: standard output, or a file that has its name when it is whole."""
+    if output is None:
+        yield _text_writer(sys.stdout.buffer, ",")
+        return
+    with replacing(output) as beside:
+        if output.suffix in (".csv", ".tsv"):
+            with beside.open("wb") as file:
+                yield _text_writer(file, "," if output.suffix == ".csv" else "\t")
+        else:
+            with _binary_writer(beside, output.suffix) as write:
+                yield write
+
+
+def _text_writer(file: IO[bytes], separator: str) -> Any:
+    first = True
+
+    def write(part: pl.DataFrame) -> None:
+        nonlocal first
+        part.write_csv(file, include_header=first, separator=separator)
+        first = False
+
+    return write
+
+
+@contextmanager
+def _binary_writer(path: Path, ending: str) -> Iterator[Any]:
+    """Batches as files of their own, which polars joins without having all in memory."""
+    with tempfile.TemporaryDirectory(prefix=".aucmax-", dir=path.parent) as held:
+        files: list[Path] = []
+
+        def write(part: pl.DataFrame) -> None:
+            files.append(Path(held) / f"{len(files)}.arrow")
+            part.write_ipc(files[-1])
+
+        yield write
+        joined = pl.scan_ipc(files)
+        if ending == ".parquet":
+            joined.sink_parquet(path)
+        else:
+            joined.sink_ipc(path)
