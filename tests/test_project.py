@@ -1,10 +1,14 @@
 """What the project says of itself is true."""
 
 import re
+import runpy
 from importlib.metadata import metadata
 from pathlib import Path
 
+from typer.testing import CliRunner
+
 import aucmax
+from aucmax.cli import app
 
 ROOT = Path(__file__).parent.parent
 
@@ -27,3 +31,25 @@ def test_ci_runs_the_readmes_test_command():
     assert command
     assert "pytest" in command[1]
     assert "<!-- test -->" in (ROOT / ".ci" / "run").read_text()
+
+
+def test_three_commands_of_the_readme_lead_to_a_report(tmp_path, monkeypatch):
+    text = (ROOT / "README.md").read_text()
+    block = re.search(r"<!-- table -->\n```\w*\n(.+?)\n```", text, re.S)
+    assert block
+    install, *commands = block[1].splitlines()
+    assert install.endswith('pip install --quiet ".[report]"')
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    monkeypatch.chdir(tmp_path)
+    for command in commands:
+        program, *arguments = command.split()
+        assert program == ".venv/bin/aucmax"
+        done = CliRunner().invoke(app, arguments)
+        assert done.exit_code == 0, done.output
+    assert (tmp_path / "churn.html").read_text().startswith("<!doctype html>")
+
+
+def test_the_examples_tables_are_what_their_script_makes():
+    made = runpy.run_path(str(ROOT / "examples" / "make_customers.py"))["make_customers"]
+    assert made().write_csv() == (ROOT / "examples" / "customers.csv").read_text()
+    assert made(1500, seed=1).write_csv() == (ROOT / "examples" / "later.csv").read_text()
