@@ -9,6 +9,7 @@ from sklearn.base import clone
 from sklearn.datasets import make_blobs
 from sklearn.metrics import pairwise
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from threadpoolctl import threadpool_info
 
 from aucmax import FourierFeatures, NystroemFeatures
 from aucmax._threads import over_blocks
@@ -306,3 +307,34 @@ def test_fourier_features_at_another_gamma_are_those_drawn_there(kernel):
     first = FourierFeatures(30, kernel=kernel, gamma=0.3, random_state=0).fit(X)
     direct = FourierFeatures(30, kernel=kernel, gamma=1.2, random_state=0).fit(X)
     np.testing.assert_allclose(first.with_gamma(1.2).transform(X), direct.transform(X), atol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("width", [3, 37])
+@pytest.mark.parametrize(
+    "model",
+    [
+        NystroemFeatures(150, gamma=0.5, random_state=0),
+        NystroemFeatures(150, kernel="polynomial", random_state=0),
+        NystroemFeatures(40, kernel="laplacian", random_state=0),
+        FourierFeatures(150, random_state=0),
+    ],
+    ids=lambda model: f"{type(model).__name__} {model.kernel}",
+)
+def test_equal_rows_have_equal_scores_wherever_they_stand(model, dtype, width):
+    """Rounding that depends on a row's place would break ties; not every BLAS can be kept from it."""
+    found = [info.get("architecture") for info in threadpool_info() if info["user_api"] == "blas"]
+    if not set(found) <= {"Haswell", "Zen"}:
+        pytest.skip(f"not known of BLAS for {found}")
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1201, width)).astype(dtype)
+    copies = rng.choice(1201, 90, replace=False)
+    X[copies] = X[copies[0]]
+    fitted = clone(model).fit(X)
+    coef = rng.normal(size=(fitted.transform(X[:1]).shape[1], 1))
+    folded = fitted.fold(coef)
+    together = fitted.linear(X, folded)[:, 0]
+    assert len(set(together[copies])) == 1
+    for count in (1, 2, 3, 63, 64, 65, 500):
+        np.testing.assert_array_equal(fitted.linear(X[:count], folded)[:, 0], together[:count])
+    np.testing.assert_array_equal(fitted.linear(X[700:707], folded)[:, 0], together[700:707])

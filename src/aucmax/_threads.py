@@ -15,15 +15,24 @@ _BLOCK_BYTES = 2**21
 
 
 def over_blocks(
-    work: Callable[[slice], None], n_rows: int, row_bytes: int, block_rows: int | None = None
+    work: Callable[[slice], None],
+    n_rows: int,
+    row_bytes: int,
+    block_rows: int | None = None,
+    group: int = 16,
 ) -> None:
-    """Call ``work`` on consecutive slices of the rows, over threads. Slices do not overlap."""
-    step = block_rows or max(16, _BLOCK_BYTES // max(1, row_bytes))
+    """Call ``work`` on consecutive slices of the rows, over threads. Slices do not overlap.
+
+    Unless ``block_rows`` says how many rows they have, it is a multiple of ``group`` but for the last.
+    """
+    step = block_rows or max(1, _BLOCK_BYTES // max(1, row_bytes * group)) * group
     blocks = [slice(start, min(start + step, n_rows)) for start in range(0, n_rows, step)]
     workers = min(thread_count(), len(blocks))
     if workers <= 1:
-        for block in blocks:
-            work(block)
+        # Threads of BLAS's own would cut a block in places that depend on its size.
+        with one_blas_thread():
+            for block in blocks:
+                work(block)
         return
     with one_blas_thread(), ThreadPoolExecutor(workers) as pool:
         try:

@@ -368,11 +368,12 @@ class KernelRankSVM(WeightedClassifier):
         free = available_bytes()
         return free // 2 if free else 2**62
 
-    def _kernel(self, rows: np.ndarray) -> LandmarkKernel:
-        return LandmarkKernel(rows, self.kernel, self.gamma_, self.degree, self.coef0, rows.dtype)
+    def _kernel(self, rows: np.ndarray, wide: bool = False) -> LandmarkKernel:
+        shape = (self.kernel, self.gamma_, self.degree, self.coef0)
+        return LandmarkKernel(rows, *shape, rows.dtype, wide)
 
     def _scores(self, X: Any) -> np.ndarray:
         if not len(self.support_rows_):  # nothing told the classes apart
             return np.zeros((X.shape[0], len(self.dual_coef_)))
         X = self._scaled(X).astype(self.support_rows_.dtype, copy=False)
-        return kernel_product(self._kernel(self.support_rows_), X, self.dual_coef_.T)
+        return kernel_product(self._kernel(self.support_rows_, wide=True), X, self.dual_coef_.T)

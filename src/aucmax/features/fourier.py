@@ -22,7 +22,7 @@ from aucmax._checks import (
     is_sparse,
 )
 from aucmax._threads import over_blocks
-from aucmax.features.kernels import resolve_gamma
+from aucmax.features.kernels import product_over_blocks, resolve_gamma
 
 Array = npt.NDArray[Any]
 
@@ -119,15 +119,7 @@ class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
 
     def linear(self, X: Any, coef: Array) -> Array:
         """``transform(X) @ coef`` for coef (D, m), blockwise; X has been checked already."""
-        coef = coef.astype(X.dtype)
-        out = np.empty((X.shape[0], coef.shape[1]), dtype=X.dtype)
-
-        def work(rows: slice) -> None:
-            block = np.empty((rows.stop - rows.start, self.offsets_.size), dtype=X.dtype)
-            np.matmul(self._block(X[rows], block), coef, out=out[rows])
-
-        over_blocks(work, X.shape[0], (self.offsets_.size + X.shape[1]) * X.dtype.itemsize)
-        return out
+        return product_over_blocks(self._wide_block, X, coef.astype(X.dtype))
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -139,10 +131,15 @@ class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         """Fourier features are used as they are: the coefficients themselves."""
         return coef
 
-    def _block(self, X: Any, out: Array) -> Array:
-        frequencies = self.frequencies_.astype(X.dtype, copy=False)
-        if is_sparse(X):
-            out[...] = X @ frequencies
+    def _wide_block(self, X: Any, out: Array) -> Array:
+        """With inner products in float64: see ``LandmarkKernel``."""
+        return self._block(X, out, np.float64)
+
+    def _block(self, X: Any, out: Array, inner: npt.DTypeLike | None = None) -> Array:
+        inner = X.dtype if inner is None else inner
+        frequencies = self.frequencies_.astype(inner, copy=False)
+        if is_sparse(X) or X.dtype != inner:
+            out[...] = X.astype(inner, copy=False) @ frequencies
         else:
             np.matmul(X, frequencies, out=out)
         out += self.offsets_.astype(X.dtype, copy=False)

@@ -220,9 +220,11 @@ class NystroemFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
                 "(rank 1): raise gamma or lower cut."
             )
 
-    def _kernel(self, dtype: npt.DTypeLike, gamma: float | None = None) -> LandmarkKernel:
+    def _kernel(
+        self, dtype: npt.DTypeLike, gamma: float | None = None, wide: bool = False
+    ) -> LandmarkKernel:
         gamma = self.gamma_ if gamma is None else gamma
-        return LandmarkKernel(self.landmarks_, self.kernel, gamma, self.degree, self.coef0, dtype)
+        return LandmarkKernel(self.landmarks_, self.kernel, gamma, self.degree, self.coef0, dtype, wide)
 
     def transform(self, X: Any) -> Array:
         """Features of shape (n, rank_), in the dtype of X; beside them only blocks are held."""
@@ -238,7 +240,7 @@ class NystroemFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         self, X: Any, coef: Array, block_rows: int | None = None, raw: Array | None = None
     ) -> Array:
         """``k(X, U) @ coef`` for coef (v, m), blockwise; X has been checked already."""
-        return kernel_product(self._kernel(X.dtype), X, coef, block_rows, raw)
+        return kernel_product(self._kernel(X.dtype, wide=True), X, coef, block_rows, raw)
 
     def raw_block(self, X: Any) -> Array:
         """What kernel values of every gamma follow from: distances or inner products, (n, v)."""
