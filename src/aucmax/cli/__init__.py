@@ -67,7 +67,7 @@ def paper(
     seeds: Annotated[
         int | None, typer.Option(min=1, help="Seeds of each cell; 5 for small data, else 3.")
     ] = None,
-    time_limit: Annotated[float, typer.Option(min=0.1, help="Seconds a cell may take.")] = 900.0,
+    time_limit: Annotated[float, typer.Option(min=0.1, help="Seconds a cell may take.")] = 1200.0,
     landmarks: Annotated[
         int | None, typer.Option(min=2, help="Landmarks; the paper's 1600 by default.")
     ] = None,
