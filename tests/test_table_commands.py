@@ -5,7 +5,9 @@ import errno
 import io
 import json
 import os
+import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -163,6 +165,45 @@ def test_predict_prints_csv_where_no_file_is_named(place):
     assert len(lines) == 401
 
 
+def test_predict_into_a_pipe_that_closes_says_nothing(place):
+    command = [sys.executable, "-m", "aucmax", "predict", "model.aucmax", "new.csv"]
+    pipe = subprocess.Popen(
+        command, cwd=place, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    pipe.stdout.close()  # as head does
+    assert pipe.stderr.read() == ""
+    pipe.stderr.close()
+    assert pipe.wait() == 1
+
+
+def test_a_column_kept_is_as_it_was_written_though_the_model_takes_it_for_a_number(tmp_path):
+    rng = np.random.default_rng(0)
+    table = pl.DataFrame({"account": rng.integers(10**17, 10**18, 200), "x": rng.normal(size=200)})
+    table = table.with_columns(y=(pl.col("x") > 0.5).cast(pl.Int8))
+    table.write_csv(tmp_path / "t.csv")
+    run(tmp_path, "train t.csv --target y --landmarks 20 --gammas 1")
+    assert "account" in load_model(tmp_path / "model.aucmax").reading_schema
+    assert run(tmp_path, "predict model.aucmax t.csv --id account -o s.csv")[0] == 0
+    found = pl.read_csv(tmp_path / "s.csv")
+    assert found["account"].to_list() == table["account"].to_list()
+    model = load_model(tmp_path / "model.aucmax")
+    np.testing.assert_allclose(found["score"], model.decision_function(table), atol=2e-5)
+
+
+def test_a_column_is_kept_once_and_endings_are_read_in_any_case(place):
+    code, _ = run(place, "predict model.aucmax new.csv --id plan --id plan --no-rank -o S.CSV")
+    assert code == 0
+    assert pl.read_csv(place / "S.CSV").columns == ["plan", "score", "probability", "label"]
+
+
+def test_a_warning_is_one_sentence(place, capsys):
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        code, _ = run(place, "train train.csv --target left --landmarks 2000 --gammas 1 -o w.aucmax")
+    assert code == 0
+    assert capsys.readouterr().err.startswith("aucmax: n_landmarks=2000 is more than")
+
+
 def test_predict_takes_columns_in_any_order_with_others_between(place, tmp_path):
     table = people(400, seed=1)
     mixed = table.select("member", "left", "years", "plan", "age").with_columns(pl.lit(3).alias("new"))
@@ -194,6 +235,35 @@ def test_evaluate_on_the_training_table_uses_held_out_scores(place, capsys):
     assert "folds that had not seen them" in capsys.readouterr().err
     trained = json.loads((place / "train.json").read_text())
     assert f"{trained['auc']:.4f}" in told
+
+
+def test_evaluate_reads_categories_as_predict_does(tmp_path):
+    rng = np.random.default_rng(0)
+    code = rng.choice(["0123", "0456", "B7"], 600)
+    table = pl.DataFrame({"code": code, "x": rng.normal(size=600)}).with_columns(
+        y=pl.Series(np.where((code == "0123") ^ (rng.random(600) < 0.2), "yes", "no"))
+    )
+    table.write_csv(tmp_path / "t.csv")
+    table.filter(pl.col("code") != "B7").write_csv(tmp_path / "new.csv")  # numbers, by their looks
+    run(tmp_path, "train t.csv --target y --landmarks 20 --gammas 1")
+    assert run(tmp_path, "predict model.aucmax new.csv -o s.csv")[0] == 0
+    code, told = run(tmp_path, "evaluate model.aucmax new.csv --json")
+    assert code == 0
+    labels = pl.read_csv(tmp_path / "new.csv")["y"] == "yes"
+    expected = roc_auc_score(labels, pl.read_csv(tmp_path / "s.csv")["score"])
+    assert json.loads(told)["auc"] == pytest.approx(expected, abs=1e-6)
+    assert expected > 0.7
+
+
+def test_a_libsvm_file_may_end_before_the_last_feature(tmp_path):
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=(200, 3))
+    lines = [f"{int(v[0] > 0)} 1:{v[0]:.3f} 2:{v[1]:.3f} 3:{v[2]:.3f}\n" for v in values]
+    (tmp_path / "t.libsvm").write_text("".join(lines))
+    (tmp_path / "new.libsvm").write_text("".join(line.rsplit(" ", 1)[0] + "\n" for line in lines))
+    run(tmp_path, "train t.libsvm --target target --landmarks 20 --gammas 1")
+    for command in ("predict", "evaluate"):
+        assert run(tmp_path, command, "model.aucmax", "new.libsvm")[0] == 0
 
 
 def test_compare_two_models_and_a_rival(place, capsys):
@@ -319,6 +389,10 @@ def test_tables_that_do_not_fit_the_model_are_told_apart(place, tmp_path, capsys
         (["compare", "forest", "logistic", "new.csv", "--train", "train.csv"], "model file"),
         (["report", "model.aucmax", "new.csv", "-o", "no/such/r.html"], "no/such"),
         (["info", "new.csv"], "new.csv"),
+        (["train", "train.csv", "--target", "left", "-o", "train.csv"], "overwritten"),
+        (["predict", "model.aucmax", "new.csv", "-o", "./new.csv"], "overwritten"),
+        (["report", "model.aucmax", "new.csv", "-o", "model.aucmax"], "overwritten"),
+        (["export", "model.aucmax", "--onnx", "model.aucmax"], "overwritten"),
     ],
 )
 def test_mistakes_with_a_model_are_one_sentence_each(place, capsys, arguments, said):
@@ -328,6 +402,13 @@ def test_mistakes_with_a_model_are_one_sentence_each(place, capsys, arguments, s
     assert told == ""
     assert said in error.replace("\n", " ")
     assert len(error.strip().splitlines()) == 1
+
+
+def test_a_folder_that_is_not_ours_to_write_is_refused_before_the_work(place, capsys, monkeypatch):
+    monkeypatch.setattr(os, "access", lambda _, mode: mode != os.W_OK)
+    code, _ = run(place, "train", "train.csv", "--target", "left", "-o", "m.aucmax")
+    assert code == 2
+    assert "may not be written to" in capsys.readouterr().err
 
 
 def test_a_full_disk_leaves_what_was_there(place, tmp_path, capsys, monkeypatch):

@@ -113,6 +113,7 @@ def test_a_libsvm_file_has_a_target_and_numbered_features(tmp_path):
         ("a\n1\n\n3\n", {"a": [1, None, 3]}),
         ("\n\na,b\n\n1,2\n", {"a": [None, 1], "b": [None, 2]}),
         ("a,b\r\n1,2\r\n2,3\r\n\r\n\r\n", {"a": [1, 2], "b": [2, 3]}),
+        ("\ufeffsep=;\r\na,x;b\r\n1;2\r\n", {"a,x": [1], "b": [2]}),  # as Excel has it
     ],
 )
 def test_the_dialect_is_told_from_the_first_line(tmp_path, text, expected):
@@ -143,6 +144,12 @@ BAD_FILES = {
     "too few values": ("t.csv", "a,b\n1,2\n\n3\n5,6\n", "line 4 has 1 values"),
     "too few, quoted": ("t.csv", 'a,b\n"1\n",2\n"3"\n5,6\n', "line 4 has 1 values"),
     "open quote": ("t.csv", 'a,b\n1,2\n"3,4\n5,6\n', r"quote \(\"\) in line 3 is not closed"),
+    "open quote, long": (
+        "t.csv",
+        'a,b\n1,2\n"3,4\n' + "x,y\n" * 40_000,
+        r"line 3 .*quote \(\"\) that is not closed",
+    ),
+    "old Mac": ("t.csv", "a,b\r1,2\r3,4\r", "line ends of an old Mac"),
     "latin-1": (
         "t.csv",
         "a,b\n1,x\n2,é\n".encode("latin-1"),
@@ -180,6 +187,14 @@ def test_a_missing_file_and_a_folder_are_told_apart(tmp_path):
         read_table(tmp_path / "peple.csv")
     with pytest.raises(IsADirectoryError, match="is a folder"):
         read_table(tmp_path)
+
+
+def test_a_quote_within_a_value_is_named_with_its_line(tmp_path):
+    rows = [f"{i},pipe,yes" for i in range(300)]
+    rows[100] = '0,5" pipe,yes'
+    path = write(tmp_path / "t.csv", "a,b,c\n" + "\n".join(rows))
+    with pytest.raises(TableError, match="in line 102 is a part of its value, double it"):
+        read_table(path)
 
 
 def test_a_value_of_another_type_is_named_with_its_row(tmp_path):
@@ -293,17 +308,27 @@ def test_numbers_that_came_as_text_are_read_as_numbers():
     found = study(
         thousands=[f"{value:,}" for value in whole],
         comma=[f"{value / 7:.2f}".replace(".", ",") for value in whole],
+        dots=[f"{value:,}".replace(",", ".") + ",50" for value in whole],
         marked=["-" if i % 9 == 0 else f" {value} " for i, value in enumerate(whole)],
         yes=["Yes", "no", "?", "YES"] * 50,
     )
     assert {name: column["kind"] for name, column in found.items()} == {
         "thousands": "number",
         "comma": "number",
+        "dots": "number",
         "marked": "number",
         "yes": "boolean",
     }
-    frame = pl.DataFrame({"thousands": ["1,234"], "comma": ["0,5"], "marked": ["None"], "yes": ["NO"]})
-    assert normal_frame(frame, list(found.values())).row(0)[:2] == (1234.0, 0.5)
+    frame = pl.DataFrame(
+        {
+            "thousands": ["1,234"],
+            "comma": ["0,5"],
+            "dots": ["-1.234,5"],
+            "marked": ["None"],
+            "yes": ["NO"],
+        }
+    )
+    assert normal_frame(frame, list(found.values())).row(0)[:3] == (1234.0, 0.5, -1234.5)
     assert np.isnan(normal_frame(frame, list(found.values()))["marked"][0])
     assert found["marked"]["missing"] == 23
     assert found["yes"]["missing"] == 50
@@ -324,6 +349,8 @@ def test_rare_levels_are_pooled_and_missing_is_a_level():
     many = study(x=[f"v{i % 70}" for i in range(1400)])["x"]
     assert len(many["features"]) == 50
     assert len(many["pooled"]) == 21
+    one = study(x=["a"] * 30 + ["b"])["x"]
+    assert "the rare level 'b' goes into one with" in one["treatment"]
     whole = study(x=["a"] * 30 + ["b"] * 20)["x"]
     assert whole["features"] == ["x = a", "x = b"]
 
@@ -350,6 +377,7 @@ def test_by_default_a_level_needs_ten_rows_or_a_thousandth():
         ["2024-01-31T10:00:00Z", "2024-02-01 11:30", ""],
         ["5 Jan 2024", "17 May 2023", "1 June 1999"],
         ["10:30", "23:59:59", "00:00"],
+        ["unknown", "unknown", "2024-01-31", "2024-02-01"],
     ],
 )
 def test_dates_are_refused_with_advice(values):

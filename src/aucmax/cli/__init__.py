@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -93,10 +94,16 @@ def paper(
     )
 
 
+def _show_warning(message: Warning | str, *_where: Any, **_more: Any) -> None:
+    typer.echo(f"aucmax: {message}", err=True)
+
+
 def main() -> None:
-    """Run the command; a user's mistake is one sentence and exit code 2."""
+    """Run the command; a user's mistake is one sentence and exit code 2, a warning one sentence."""
     try:
-        app()
+        with warnings.catch_warnings():
+            warnings.showwarning = _show_warning
+            app()
     except (ValueError, MemoryError, OSError, ImportError) as error:
         typer.echo(f"aucmax: {error}", err=True)
         raise SystemExit(2) from None

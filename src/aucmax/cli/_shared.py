@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -56,12 +57,19 @@ def table_model(path: Path) -> TableModel:
     return model
 
 
-def check_folder(path: Path) -> None:
-    """Refuse, before the work, an output that cannot be written."""
+def check_output(path: Path, *inputs: Path | None) -> None:
+    """Refuse, before the work, an output that cannot be written or is a file to read from."""
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a folder; say the name of a file in it")
     if not path.absolute().parent.is_dir():
         raise FileNotFoundError(f"there is no folder {path.parent} to save {path.name} in")
+    if not os.access(path.absolute().parent, os.W_OK):
+        raise PermissionError(
+            f"the folder {path.parent} may not be written to: save {path.name} elsewhere"
+        )
+    for each in inputs:
+        if each is not None and each.exists() and path.exists() and path.samefile(each):
+            raise ValueError(f"{path} would be overwritten, and is what is read: name another output.")
 
 
 def interval(value: float | None, low: float | None, high: float | None, digits: int = 4) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from aucmax.cli._shared import check_folder, print_json, print_table, table_model, told
+from aucmax.cli._shared import check_output, print_json, print_table, table_model, told
 from aucmax.model_file import read_manifest
 
 
@@ -40,7 +40,7 @@ def run_export(path: Path, onnx: Path, as_json: bool) -> None:
     """Write the ONNX graph, which is compared with Python's scores first."""
     from aucmax.onnx_export import to_onnx
 
-    check_folder(onnx)
+    check_output(onnx, path)
     model = table_model(path)
     to_onnx(model, onnx)
     if as_json:

@@ -12,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from aucmax._names import known_name
-from aucmax.cli._shared import check_folder, interval, print_json, print_table, table_model, told
+from aucmax.cli._shared import check_output, interval, print_json, print_table, table_model, told
 from aucmax.evaluation import Evaluation
 from aucmax.evaluation import evaluate as measure
 from aucmax.metrics import compare_roc_auc, roc_auc
@@ -180,7 +180,7 @@ def _rival(
         if hasattr(model, "decision_function")
         else model.predict_proba(features)[:, 1]
     )
-    told().print(f"{name}: AUC {roc_auc(rows.positive, found):.4f}, with its default settings.")
+    told().print(f"{name}: AUC {roc_auc(rows.positive, found):.4f}, not tuned.")
     return found
 
 
@@ -246,7 +246,7 @@ def run_report(
     """Write the page."""
     from aucmax.report import write_report
 
-    check_folder(output)
+    check_output(output, path, table)
     write_report(table_model(path), table, output, target=target, permutation=permutation)
     if as_json:
         print_json({"report": output, "bytes": output.stat().st_size})

@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 
 from aucmax._files import replacing
-from aucmax.cli._shared import check_folder, print_json, table_model, told
+from aucmax.cli._shared import check_output, print_json, table_model, told
 from aucmax.tables import TableModel, table_batches
 from aucmax.tables.frames import check_names
 from aucmax.tables.read import column_names
@@ -37,14 +37,15 @@ def run_predict(
 ) -> None:
     """Score batch by batch. With ranks, batches wait on disk until all scores are known."""
     if output is not None:
-        check_folder(output)
-        if output.suffix not in _ENDINGS:
+        check_output(output, path, table)
+        if output.suffix.lower() not in _ENDINGS:
             raise ValueError(
                 f"{output} must end in one of {', '.join(_ENDINGS)}, to say what to write."
             )
     elif as_json:
         raise ValueError("--json tells of the run, and the scores need a file then: add --output.")
     model = table_model(path)
+    keep = list(dict.fromkeys(keep))
     counted = 0
     with _written(output) as write:
         scored = _scored(model, table, keep, rows)
@@ -65,6 +66,7 @@ def _scored(model: TableModel, table: Path, keep: Sequence[str], rows: int) -> I
             f"{table} has a column {taken.pop()!r}, as predict writes: rename it to keep it."
         )
     needed = list(dict.fromkeys([*keep, *schema]))
+    schema = schema | dict.fromkeys(keep, pl.String)  # as they are written, were they numbers to us
     negative, positive = model.classes_.tolist()
     first = 0
     for batch in table_batches(table, rows, needed, schema=schema):
@@ -111,13 +113,15 @@ def _written(output: Path | None) -> Iterator[Any]:
     """Where batches go: standard output, or a file that has its name when it is whole."""
     if output is None:
         yield _text_writer(sys.stdout.buffer, ",")
+        sys.stdout.buffer.flush()
         return
+    ending = output.suffix.lower()
     with replacing(output) as beside:
-        if output.suffix in (".csv", ".tsv"):
+        if ending in (".csv", ".tsv"):
             with beside.open("wb") as file:
-                yield _text_writer(file, "," if output.suffix == ".csv" else "\t")
+                yield _text_writer(file, "," if ending == ".csv" else "\t")
         else:
-            with _binary_writer(beside, output.suffix) as write:
+            with _binary_writer(beside, ending) as write:
                 yield write
 
 
@@ -126,7 +130,8 @@ def _text_writer(file: IO[bytes], separator: str) -> Any:
 
     def write(part: pl.DataFrame) -> None:
         nonlocal first
-        part.write_csv(file, include_header=first, separator=separator)
+        text = part.write_csv(include_header=first, separator=separator)
+        file.write(text.encode())  # by Python, which knows a reader that is gone from other errors
         first = False
 
     return write

@@ -6,14 +6,14 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from aucmax.cli._shared import check_folder, interval, print_json, print_table, told
+from aucmax.cli._shared import check_output, interval, print_json, print_table, told
 from aucmax.model_file import save_model
 from aucmax.tables import TableModel, fit_table
 
 
 def run_train(table: Path, target: str, output: Path, *, as_json: bool, **params: Any) -> None:
     """Fit, save, and say what was done to each column and how well the model ranks."""
-    check_folder(output)
+    check_output(output, table)
     say = told()
     model = fit_table(table, target, verbose=int(sys.stderr.isatty()), **params)
     save_model(model, output)

@@ -133,6 +133,8 @@ def make_preprocessor(columns: Sequence[Column]) -> ColumnTransformer:
     """
     numbers = [column for column in columns if column["kind"] in ("number", "boolean")]
     categories = [column for column in columns if column["kind"] == "category"]
+    if not columns:
+        raise TableError("There is no column to learn from beside the target.")
     if not numbers and not categories:
         raise TableError(
             "No column is left to learn from: "

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -38,6 +39,7 @@ class Header:
     names: list[str]
     separator: str
     first_line: int  # of the rows, from 1
+    noted: bool  # whether a line such as "sep=;", for Excel, comes before it
 
     def chosen(self, columns: Sequence[str] | None) -> list[int]:
         """Places of some columns, in the file's order; names it does not have are passed over."""
@@ -52,7 +54,7 @@ def read_text(
     with unpacked(file.path) as stream:
         header, rest = _read_header(file, stream)
         source: Any = file.path
-        if packed := is_packed(file.path):
+        if packed := is_packed(file.path) or header.noted:
             source = b"".join([_line(header.written, header), rest, stream.read()])
     chosen = header.chosen(columns)
     options: dict[str, Any] = {
@@ -75,7 +77,9 @@ def read_text(
     except pl.exceptions.PolarsError as error:
         _find_fault(file)
         if not schema:
-            raise TableError(f"{file.path} cannot be read: {_first_line(error)}.") from None
+            raise TableError(
+                f"{file.path} cannot be read: {_first_line(error)}{_odd_quote(file)}."
+            ) from None
         return pl.concat(list(text_batches(file, columns, schema)))  # which cleans values first
     if len(header.names) > 1 and (blank := _blank_lines_at_end(source)):
         frame = frame[:-blank]
@@ -129,6 +133,8 @@ def _read_header(file: TableFile, stream: IO[bytes]) -> tuple[Header, bytes]:
     head = head.removeprefix(b"\xef\xbb\xbf")
     blank = head[: len(head) - len(head.lstrip(b"\r\n"))].count(b"\n")
     head = head.lstrip(b"\r\n")
+    if noted := re.match(rb'"?sep=([,;|\t])"?\r?\n', head):
+        head, blank = head[noted.end() :], blank + 1
     end = _line_end(head)
     while end < 0 and (more := stream.read(2**20)):
         head += more
@@ -138,8 +144,17 @@ def _read_header(file: TableFile, stream: IO[bytes]) -> tuple[Header, bytes]:
         text = line.decode().rstrip("\r\n")
     except UnicodeDecodeError as error:
         raise _not_utf8(file.path, f"line 1 has the byte 0x{line[error.start]:02x}") from None
-    separator = "\t" if file.ending in (".tsv", ".tab") else max(",;\t|", key=text.count)
-    written = next(csv.reader(io.StringIO(text), delimiter=separator), [""])
+    if noted:
+        separator = noted[1].decode()
+    else:
+        separator = "\t" if file.ending in (".tsv", ".tab") else max(",;\t|", key=text.count)
+    try:
+        written = next(csv.reader(io.StringIO(text), delimiter=separator), [""])
+    except csv.Error as error:
+        raise TableError(
+            f"{file.path}: the line of column names cannot be read ({error}); it may have a quote "
+            '(") that is not closed, or line ends of an old Mac.'
+        ) from None
     names = [name.strip() or f"column {i + 1}" for i, name in enumerate(written)]
     check_duplicates(names, str(file.path))
     if all(_is_number(name) for name in names):
@@ -148,7 +163,7 @@ def _read_header(file: TableFile, stream: IO[bytes]) -> tuple[Header, bytes]:
             "columns."
         )
     first_line = 2 + blank + text.count("\n")
-    return Header(file.path, written, names, separator, first_line), rest
+    return Header(file.path, written, names, separator, first_line, bool(noted)), rest
 
 
 def _line(names: Sequence[str], header: Header) -> bytes:
@@ -290,6 +305,18 @@ def _find_fault(file: TableFile) -> None:
             line += piece.count(b"\n")
 
 
+def _odd_quote(file: TableFile) -> str:
+    """Where a quote may be meant as a part of the text, as inches are."""
+    with unpacked(file.path) as stream:
+        for number, line in enumerate(stream, 1):
+            if line.count(b'"') % 2:
+                return (
+                    f'; if the quote (") in line {number} is a part of its value, double it and put '
+                    "the value in quotes"
+                )
+    return ""
+
+
 def _check_lines(piece: bytes, header: Header, first_line: int) -> None:
     width = len(header.names)
     separator = header.separator.encode()
@@ -304,9 +331,18 @@ def _check_lines(piece: bytes, header: Header, first_line: int) -> None:
         raise _not_utf8(header.path, f"line {line} has the byte 0x{piece[error.start]:02x}") from None
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=header.separator)
     before = 0
-    for fields in reader:
+    while True:
+        line = first_line + before
+        try:
+            fields = next(reader, None)
+        except csv.Error as error:
+            raise TableError(
+                f'{header.path}: line {line} cannot be read ({error}); it may have a quote (") that is '
+                "not closed, or line ends of an old Mac."
+            ) from None
+        if fields is None:
+            return
         if fields and len(fields) != width:
-            line = first_line + before
             if reader.line_num - before > 1:
                 raise TableError(
                     f'{header.path}: a quote (") in line {line} is not closed within its line, and '

@@ -119,7 +119,7 @@ def check_names(
     near = get_close_matches(absent[0].lower(), [name.lower() for name in present], 1, 0.6)
     guess = next((name for name in present if near and name.lower() == near[0]), None)
     hint = f" Did you mean {guess!r}?" if guess is not None else f" It has {quoted(present)}."
-    more = f" (and {len(absent) - 1} others)" if len(absent) > 1 else ""
+    more = f" (and {len(absent) - 1} more)" if len(absent) > 1 else ""
     raise TableError(f"{where} has no column {absent[0]!r}{more}, which {what}.{hint}")
 
 

@@ -305,9 +305,10 @@ class TableModel(ClassifierMixin, BaseEstimator):
             count = int(rows.sum()) if groups is None else np.unique(groups[rows]).size
             if count < wanted:
                 what = "rows" if groups is None else "groups with rows"
+                fewer = f", or use {count} folds" if count > 1 else ""
                 raise TableError(
-                    f"There are {count} {what} of {label.item()!r}, and {wanted} folds need at least "
-                    f"{wanted}; bring more of them, or use fewer folds (cv)."
+                    f"{label.item()!r} has {count} {what}, and {wanted} folds need at least {wanted}; "
+                    f"bring more of them{fewer}."
                 )
         splitter = StratifiedKFold if groups is None else StratifiedGroupKFold
         return splitter(wanted, shuffle=True, random_state=self.random_state)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from aucmax.tables.files import find_table
 from aucmax.tables.frames import TableError, as_frame, check_names, frame_hash, row_weights
 from aucmax.tables.read import file_hash, read_table
 
@@ -44,7 +45,7 @@ def score_rows(model: Any, table: Any = None, target: str | None = None) -> Scor
         return _held_out(model, "held out")
     name = None
     if isinstance(table, str | Path):
-        name, frame, hashes = Path(table).name, read_table(table), {file_hash(table)}
+        name, frame, hashes = Path(table).name, _read(model, table, target), {file_hash(table)}
     else:
         frame, hashes = as_frame(table), set()
     about = model.training_
@@ -85,6 +86,16 @@ def score_rows(model: Any, table: Any = None, target: str | None = None) -> Scor
         number,
         without_label,
     )
+
+
+def _read(model: Any, table: str | Path, target: str | None) -> pl.DataFrame:
+    """A file as ``aucmax predict`` would take it."""
+    if find_table(table).format == "libsvm":  # ends with the last feature that is not 0 in some row
+        about = model.training_
+        special = (target or about.get("target"), about.get("weight"))
+        return read_table(table, [name for name in special if name] + list(model.reading_schema))
+    categories = [column["name"] for column in model.columns_ if column["kind"] == "category"]
+    return read_table(table, schema=dict.fromkeys(categories, pl.String))  # "01234" is no 1234
 
 
 def _held_out(

@@ -13,8 +13,8 @@ from aucmax.tables.text import (
     as_boolean,
     as_number,
     clean_text,
+    dates_among,
     is_boolean,
-    looks_like_dates,
     number_style,
     without_marks,
 )
@@ -130,8 +130,9 @@ def _study_text(column: Column, text: pl.Series, fewest: int, max_levels: int) -
         return _study_number(column, as_boolean(text), "boolean")
     if (known := _study_written(column, text, counts, max_levels)) is not None:
         return known
-    if looks_like_dates(levels):
-        raise _dates(name, f"(for example {levels[0]!r})")
+    dates = dates_among(levels)
+    if 2 * len(dates) > len(levels):  # others may stand for an unknown one
+        raise _dates(name, f"(for example {dates[0]!r})")
     if len(levels) >= _ID_SHARE * present and present >= _FEW_ROWS:
         return _dropped(
             column,
@@ -161,7 +162,11 @@ def _study_written(
             {**column, "written": style}, as_number(values, style).alias(name), "number"
         )
         if known["kind"] == "number":
-            how = {"thousands": ' with "," between thousands', "comma": ' with "," before decimals'}
+            how = {
+                "thousands": ' with "," between thousands',
+                "comma": ' with "," before decimals',
+                "dots and comma": ' with "." between thousands and "," before decimals',
+            }
             known["treatment"] = f"text read as numbers{how.get(style, '')}; {known['treatment']}"
         return known
     if share >= _MOSTLY and counts.height > max_levels:
@@ -205,11 +210,12 @@ def _study_levels(column: Column, counts: pl.DataFrame, fewest: int, max_levels:
         sharing = []
         if pooled:
             sharing.append(
-                f"{len(pooled):,} rare levels" if len(pooled) > 1 else f"{pooled[0]!r}, rare,"
+                f"{len(pooled):,} rare levels" if len(pooled) > 1 else f"the rare level {pooled[0]!r}"
             )
         if missing and not own:
             sharing.append(f"{_rows(missing)} without a value")
-        said += f"; {' and '.join(sharing)} go into one with levels unseen so far"
+        goes = "goes" if len(pooled) + (0 if own else missing) == 1 else "go"
+        said += f"; {' and '.join(sharing)} {goes} into one with levels unseen so far"
     column["treatment"] = said
     return column
 

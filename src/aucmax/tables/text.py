@@ -13,6 +13,7 @@ _PAIRS = ({"true", "false"}, {"yes", "no"}, {"t", "f"}, {"y", "n"})
 _TRUE, _FALSE = ("true", "yes", "t", "y", "1"), ("false", "no", "f", "n", "0")
 _THOUSANDS = r"^[+-]?\d{1,3}(,\d{3})+(\.\d*)?$"
 _COMMA = r"^[+-]?\d*,\d+([eE][+-]?\d+)?$"
+_DOTS = r"^[+-]?\d{1,3}(\.\d{3})+(,\d*)?$"
 _DATE = (
     r"^(\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{4}|\d{1,2}[/.]\d{1,2}[/.]\d{2}"
     r"|\d{1,2}[- ][A-Za-z]{3,9}[- ,]+\d{2,4}|[A-Za-z]{3,9} \d{1,2}, *\d{4})([T ,].*)?$"
@@ -37,15 +38,20 @@ def number_style(levels: pl.Series) -> str:
     >>> import polars as pl
     >>> number_style(pl.Series(["1,234", "5"])), number_style(pl.Series(["0,5", "12,25"]))
     ('thousands', 'comma')
+    >>> number_style(pl.Series(["1.234,50", "0,5"]))
+    'dots and comma'
     """
-    return min(("plain", "thousands", "comma"), key=lambda style: as_number(levels, style).null_count())
+    styles = ("plain", "thousands", "comma", "dots and comma")
+    return min(styles, key=lambda style: as_number(levels, style).null_count())
 
 
 def as_number(text: pl.Series, style: str) -> pl.Series:
-    """Text as Float64 in one of the styles "plain", "thousands" and "comma"; null where it is none."""
+    """Text as Float64 in one of the styles of :func:`number_style`; null where it is none."""
     if style == "thousands":
         text = text.zip_with(~text.str.contains(_THOUSANDS), text.str.replace_all(",", ""))
-    elif style == "comma":
+    elif style in ("comma", "dots and comma"):
+        if style != "comma":
+            text = text.zip_with(~text.str.contains(_DOTS), text.str.replace_all(".", "", literal=True))
         text = text.zip_with(~text.str.contains(_COMMA), text.str.replace(",", "."))
     return text.cast(pl.Float64, strict=False)
 
@@ -61,6 +67,6 @@ def as_boolean(text: pl.Series) -> pl.Series:
     return low.is_in(_TRUE).set(~low.is_in([*_TRUE, *_FALSE]), None)
 
 
-def looks_like_dates(levels: pl.Series) -> bool:
-    """Whether every value is a date or a time of day."""
-    return bool(levels.str.contains(_DATE).all())
+def dates_among(levels: pl.Series) -> pl.Series:
+    """Those of some values that are a date or a time of day."""
+    return levels.filter(levels.str.contains(_DATE))
