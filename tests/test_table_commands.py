@@ -422,3 +422,42 @@ def test_a_full_disk_leaves_what_was_there(place, tmp_path, capsys, monkeypatch)
     assert "No space left" in capsys.readouterr().err
     assert (tmp_path / "out.csv").read_text() == "kept"
     assert [path.name for path in tmp_path.iterdir()] == ["out.csv"]
+
+
+def test_predict_says_what_the_training_never_had(place, tmp_path, capsys):
+    table = people(100, seed=1).with_columns(
+        pl.Series("plan", ["platinum"] * 30 + ["basic"] * 70),
+        pl.Series("years", [None] * 10 + [1.5] * 90),
+    )
+    table.write_csv(tmp_path / "odd.csv")
+    for batch in (7, 1000):
+        code, told = run(
+            tmp_path, f"predict {place / 'model.aucmax'} odd.csv -o s.csv --rows {batch} --json"
+        )
+        assert code == 0
+        found = check_schema("predict", told)["surprises"]
+        assert len(found) == 2
+        assert found[0].startswith("Column 'plan': 30 of 100 rows have a value that training never had")
+        assert found[1].startswith("Column 'years': 10 of 100 rows have no value")
+    assert found == load_model(place / "model.aucmax").surprises(table)
+    capsys.readouterr()
+    assert run(place, "predict model.aucmax new.csv -o s.csv")[0] == 0
+    assert "training" not in capsys.readouterr().err
+
+
+def test_copies_of_rows_are_remarked_on(tmp_path, capsys):
+    table = people(300).drop("customer")
+    pl.concat([table] * 3).write_csv(tmp_path / "copies.csv")
+    assert run(tmp_path, "train copies.csv --target left --landmarks 30 --gammas 1")[0] == 0
+    assert "900 rows are copies of others" in capsys.readouterr().err
+
+
+@pytest.mark.filterwarnings("default")
+def test_an_aim_out_of_reach_costs_no_training(tmp_path, capsys):
+    x = np.arange(300) % 2  # two scores, of which the higher has two yeses in three
+    left = np.where((x == 1) & (np.arange(300) % 3 > 0), "yes", "no")
+    pl.DataFrame({"x": x, "left": left}).write_csv(tmp_path / "t.csv")
+    code, _ = run(tmp_path, "train t.csv --target left --landmarks 2 --gammas 1 --aim precision=0.9")
+    assert code == 0
+    assert "precision=0.9 cannot be met" in capsys.readouterr().err
+    assert load_model(tmp_path / "model.aucmax").threshold_.aim == "youden"

@@ -78,6 +78,9 @@ def _print_evaluation(found: Evaluation, cut: Threshold, model: TableModel) -> N
 
 def _scored(model: TableModel, table: Path, target: str | None) -> ScoredRows:
     rows = score_rows(model, table, target)
+    if rows.frame is not None:
+        for sentence in model.surprises(rows.frame):
+            told().print(sentence)
     if rows.source == "training table":
         told().print(
             f"The model learnt from {table}: its rows are scored by folds that had not seen them."

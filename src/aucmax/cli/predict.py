@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,6 +18,7 @@ from aucmax.cli._shared import check_output, print_json, table_model, told
 from aucmax.tables import TableModel, table_batches
 from aucmax.tables.frames import check_names
 from aucmax.tables.read import column_names
+from aucmax.tables.surprises import Surprises, tell_surprises
 
 #: What is written to, by the ending of its name.
 _ENDINGS = (".csv", ".tsv", ".parquet", ".arrow", ".feather")
@@ -47,18 +49,24 @@ def run_predict(
     model = table_model(path)
     keep = list(dict.fromkeys(keep))
     counted = 0
+    surprises: Surprises = Counter()
     with _written(output) as write:
-        scored = _scored(model, table, keep, rows)
+        scored = _scored(model, table, keep, rows, surprises)
         for part in _ranked(scored, output) if rank else scored:
             write(part)
             counted += part.height
+    new = tell_surprises(surprises, counted, model.columns_)
+    for sentence in new:
+        told().print(sentence)
     if as_json:
-        print_json({"output": output, "rows": counted})
+        print_json({"output": output, "rows": counted, "surprises": new})
     elif output is not None:
         told().print(f"{counted:,} rows are in {output}.")
 
 
-def _scored(model: TableModel, table: Path, keep: Sequence[str], rows: int) -> Iterator[pl.DataFrame]:
+def _scored(
+    model: TableModel, table: Path, keep: Sequence[str], rows: int, surprises: Surprises
+) -> Iterator[pl.DataFrame]:
     schema = model.reading_schema
     check_names(column_names(table), keep, "was to be kept (--id)")
     if taken := set(keep) & set(_MADE):
@@ -70,7 +78,9 @@ def _scored(model: TableModel, table: Path, keep: Sequence[str], rows: int) -> I
     negative, positive = model.classes_.tolist()
     first = 0
     for batch in table_batches(table, rows, needed, schema=schema):
-        scores = model.model_.decision_function(model.features(batch, first_row=first))
+        scores = model.model_.decision_function(
+            model.features(batch, first_row=first, surprises=surprises)
+        )
         up = scores >= model.threshold_.threshold
         made = (scores, model.probability(scores)[:, 1], np.where(up, positive, negative))
         yield pl.DataFrame(

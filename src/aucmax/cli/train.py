@@ -10,6 +10,9 @@ from aucmax.cli._shared import check_output, interval, print_json, print_table, 
 from aucmax.model_file import save_model
 from aucmax.tables import TableModel, fit_table
 
+#: The share of rows with a twin that is worth a word.
+_MANY_COPIES = 0.01
+
 
 def run_train(table: Path, target: str, output: Path, *, as_json: bool, **params: Any) -> None:
     """Fit, save, and say what was done to each column and how well the model ranks."""
@@ -26,6 +29,11 @@ def run_train(table: Path, target: str, output: Path, *, as_json: bool, **params
         f"{about['rows']:,} rows, {about['positives']:,} of them {about['positive']!r} in "
         f"{target!r}: that is ranked high ({chosen})."
     )
+    if about["copies"] > _MANY_COPIES * about["rows"] and about["group"] is None:
+        say.print(
+            f"{about['copies']:,} rows are copies of others. Held out apart from their twins they "
+            "flatter the AUC: drop them, or keep twins together by --group."
+        )
     if about["rows_without_label"]:
         say.print(f"{about['rows_without_label']:,} rows without a label were left out.")
     print_table(

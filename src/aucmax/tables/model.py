@@ -16,7 +16,7 @@ from sklearn.compose import ColumnTransformer
 from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 from sklearn.utils.validation import check_is_fitted
 
-from aucmax._checks import all_or_nothing, check_choice, check_number, check_weight
+from aucmax._checks import all_or_nothing, check_choice, check_number, check_weight, warn_user
 from aucmax.calibration import IsotonicCalibrator, SigmoidCalibrator, make_calibrator
 from aucmax.metrics import roc_auc, roc_auc_interval
 from aucmax.search import KernelAUCClassifierCV
@@ -39,6 +39,7 @@ from aucmax.tables.frames import (
 from aucmax.tables.labels import known_labels, two_labels
 from aucmax.tables.read import file_hash, read_table
 from aucmax.tables.study import study_columns
+from aucmax.tables.surprises import Surprises, count_surprises, tell_surprises
 from aucmax.thresholds import Aim, Threshold, choose_threshold
 
 __all__ = ["TableModel", "fit_table"]
@@ -225,6 +226,7 @@ class TableModel(ClassifierMixin, BaseEstimator):
                 "rows": int(used.sum()),
                 "positives": int(positive.sum()),
                 "rows_without_label": int((~labels.known).sum()),
+                "copies": _copies(frame, self.columns_, positive),
                 "seconds": time.perf_counter() - began,
                 "search_seconds": searching,
                 "target": target or None,
@@ -258,15 +260,24 @@ class TableModel(ClassifierMixin, BaseEstimator):
         up = self.calibrator_.predict(scores)
         return np.column_stack([1.0 - up, up])
 
-    def features(self, X: Any, *, first_row: int = 0) -> np.ndarray:
+    def features(self, X: Any, *, first_row: int = 0, surprises: Surprises | None = None) -> np.ndarray:
         """The features (n, d) that ``model_`` sees of each row, in float32.
 
-        ``first_row`` is the number of the first row of X, for errors that name a row of a batch.
+        ``first_row`` is the number of the first row of X, for errors that name a row of a batch; to
+        ``surprises`` is added what the training did not have.
         """
         check_is_fitted(self, "preprocessor_")
-        return features(
-            self.preprocessor_, normal_frame(as_frame(X), self.columns_, first_row=first_row)
-        )
+        frame = normal_frame(as_frame(X), self.columns_, first_row=first_row)
+        if surprises is not None:
+            surprises.update(count_surprises(frame, self.columns_))
+        return features(self.preprocessor_, frame)
+
+    def surprises(self, X: Any) -> list[str]:
+        """Sentences on what a table holds that the training did not: levels never seen, new holes."""
+        check_is_fitted(self, "preprocessor_")
+        table = as_frame(X)
+        counts = count_surprises(normal_frame(table, self.columns_), self.columns_)
+        return tell_surprises(counts, table.height, self.columns_)
 
     def labels(self, y: Any) -> tuple[np.ndarray, np.ndarray]:
         """Which rows of a target are positive, and which have a label at all, as two bool arrays.
@@ -333,7 +344,11 @@ class TableModel(ClassifierMixin, BaseEstimator):
         weight = None if weight is None else weight[held]
         aim = Aim() if self.aim is None else Aim.parse(self.aim)
         self.calibrator_ = make_calibrator(self.calibration).fit(scores[held], positive[held], weight)
-        self.threshold_ = choose_threshold(positive[held], scores[held], aim, weight)
+        try:
+            self.threshold_ = choose_threshold(positive[held], scores[held], aim, weight)
+        except ValueError as error:  # too late to refuse: all else is learnt
+            warn_user(f"The aim {aim} cannot be met, so the threshold is chosen for {Aim()}: {error}")
+            self.threshold_ = choose_threshold(positive[held], scores[held], Aim(), weight)
 
     @staticmethod
     def _quality(
@@ -417,6 +432,15 @@ def fit_table(
 def _check_drop(drop: Any) -> None:
     if isinstance(drop, str):
         raise ValueError(f"drop must be a list of column names; got the text {drop!r}.")
+
+
+def _copies(frame: pl.DataFrame, columns: Sequence[dict[str, Any]], positive: np.ndarray) -> int:
+    """Rows that have a twin, in a table fine enough for that to be no chance."""
+    used = [column["name"] for column in columns if column["kind"] != "dropped"]
+    numbers = [column["name"] for column in columns if column["kind"] == "number"]
+    if not any(frame[name].n_unique() > frame.height / 20 for name in numbers):
+        return 0
+    return int(frame.select(used).with_columns(pl.Series(" positive", positive)).is_duplicated().sum())
 
 
 def _group_codes(groups: pl.Series) -> np.ndarray:
