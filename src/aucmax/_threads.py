@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from functools import cache
-from typing import Any
+from threading import local
+from typing import Any, TypeVar, cast
 
+import numpy as np
+import numpy.typing as npt
 from threadpoolctl import ThreadpoolController
 
 _BLOCK_BYTES = 2**21
+
+T = TypeVar("T")
 
 
 def over_blocks(
@@ -42,6 +48,34 @@ def over_blocks(
         except BaseException:
             pool.shutdown(cancel_futures=True)  # Ctrl-C: do not finish the queue first
             raise
+
+
+def ahead(values: Iterable[T]) -> Iterator[T]:
+    """The same values, each made by another thread while the one before is in use."""
+    iterator, end = iter(values), object()
+    with ThreadPoolExecutor(1) as pool:
+        coming = pool.submit(next, iterator, end)
+        while (value := coming.result()) is not end:
+            coming = pool.submit(next, iterator, end)
+            yield cast(T, value)
+
+
+class Scratch(local):
+    """An array for each thread, to be written over: new ones would cost more than what is put there.
+
+    The system hands out large arrays page by page, each at its first use.
+    """
+
+    def __init__(self) -> None:
+        self._bytes = np.empty(0, dtype=np.uint8)
+
+    def array(self, shape: tuple[int, ...], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+        """With whatever stands in it; valid until the thread asks for the next."""
+        needed = math.prod(shape) * np.dtype(dtype).itemsize
+        if self._bytes.size < needed:
+            self._bytes = np.empty(needed, dtype=np.uint8)
+        out: npt.NDArray[Any] = self._bytes[:needed].view(dtype).reshape(shape)
+        return out
 
 
 @cache

@@ -14,6 +14,7 @@ import numpy as np
 import polars as pl
 
 from aucmax._files import replacing
+from aucmax._threads import ahead
 from aucmax.cli._shared import check_output, print_json, table_model, told
 from aucmax.tables import TableModel, table_batches
 from aucmax.tables.frames import check_names
@@ -76,17 +77,18 @@ def _scored(
     needed = list(dict.fromkeys([*keep, *schema]))
     schema = schema | dict.fromkeys(keep, pl.String)  # as they are written, were they numbers to us
     negative, positive = model.classes_.tolist()
-    first = 0
-    for batch in table_batches(table, rows, needed, schema=schema):
-        scores = model.model_.decision_function(
-            model.features(batch, first_row=first, surprises=surprises)
-        )
+
+    def prepared() -> Iterator[tuple[pl.DataFrame, np.ndarray]]:
+        first = 0
+        for batch in table_batches(table, rows, needed, schema=schema):
+            yield batch.select(keep), model.features(batch, first_row=first, surprises=surprises)
+            first += batch.height
+
+    for kept, features in ahead(prepared()):
+        scores = model.model_.decision_function(features)
         up = scores >= model.threshold_.threshold
         made = (scores, model.probability(scores)[:, 1], np.where(up, positive, negative))
-        yield pl.DataFrame(
-            [*batch.select(keep), *(pl.Series(*each) for each in zip(_MADE, made, strict=False))]
-        )
-        first += batch.height
+        yield pl.DataFrame([*kept, *(pl.Series(*each) for each in zip(_MADE, made, strict=False))])
 
 
 def _ranked(parts: Iterator[pl.DataFrame], output: Path | None) -> Iterator[pl.DataFrame]:

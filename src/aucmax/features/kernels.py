@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from aucmax._checks import is_sparse
-from aucmax._threads import over_blocks
+from aucmax._threads import Scratch, over_blocks
 
 Array = npt.NDArray[Any]
 
@@ -59,6 +59,7 @@ class LandmarkKernel:
         self.factor = 1.0 if name == "linear" else gamma  # of raw values
         self.dtype = np.dtype(dtype)
         self._inner = np.dtype(np.float64) if wide else self.dtype
+        self._scratch = Scratch()
         self.n_landmarks = landmarks.shape[0]
         points = np.asarray(landmarks, dtype=np.float64)
         # Distances do not change when rows and landmarks move together, but the rounding of
@@ -121,6 +122,8 @@ class LandmarkKernel:
             np.subtract(X, self._centre, out=rows)
             wide[:, -2] = np.einsum("ij,ij->i", rows, rows)
             self._product(wide, self._right, out)
+        if self._inner == np.float64 != self.dtype:
+            return out  # what is above zero there is so by 1e-15, and its exponential 1 in float32
         return np.minimum(out, 0, out=out)
 
     def _product(self, X: Any, right: Array, out: Array) -> None:
@@ -129,7 +132,9 @@ class LandmarkKernel:
         elif self._inner == out.dtype:
             np.matmul(X.astype(self._inner, copy=False), right, out=out)
         else:
-            out[...] = X.astype(self._inner, copy=False) @ right
+            product = self._scratch.array(out.shape, self._inner)
+            np.matmul(X.astype(self._inner, copy=False), right, out=product)
+            out[...] = product
 
 
 def raw_matrix(kernel: LandmarkKernel, X: Any) -> Array:
@@ -180,12 +185,12 @@ def product_over_blocks(
     ``fill`` puts F of some rows into an array (rows, v). Blocks are whole groups of rows, the last one
     filled up with zeros: so equal rows give equal results wherever they stand.
     """
-    width = coef.shape[0]
+    width, scratch = coef.shape[0], Scratch()
     out = np.empty((X.shape[0], coef.shape[1]), dtype=coef.dtype)
 
     def work(rows: slice) -> None:
         size = rows.stop - rows.start
-        block = np.zeros((-(-size // _GROUP) * _GROUP, width), dtype=coef.dtype)
+        block = scratch.array((-(-size // _GROUP) * _GROUP, width), coef.dtype)
         part = X[rows]
         if is_sparse(part):
             fill(part, block[:size])
@@ -193,7 +198,7 @@ def product_over_blocks(
             if len(block) > size:
                 part = np.concatenate([part, np.zeros((len(block) - size, part.shape[1]), part.dtype)])
             fill(part, block)
-        out[rows] = (block @ coef)[:size]
+        out[rows] = (block @ coef)[:size]  # what fills up may be anything
 
     over_blocks(work, X.shape[0], (width + X.shape[1]) * coef.dtype.itemsize, block_rows, _GROUP)
     return out
