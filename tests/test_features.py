@@ -1,3 +1,4 @@
+import threading
 import warnings
 
 import numpy as np
@@ -12,7 +13,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from threadpoolctl import threadpool_info
 
 from aucmax import FourierFeatures, NystroemFeatures
-from aucmax._threads import over_blocks
+from aucmax._threads import Scratch, ahead, over_blocks
 from aucmax.features import kernels, landmarks
 from aucmax.features.kernels import LandmarkKernel, resolve_gamma
 
@@ -338,3 +339,34 @@ def test_equal_rows_have_equal_scores_wherever_they_stand(model, dtype, width):
     for count in (1, 2, 3, 63, 64, 65, 500):
         np.testing.assert_array_equal(fitted.linear(X[:count], folded)[:, 0], together[:count])
     np.testing.assert_array_equal(fitted.linear(X[700:707], folded)[:, 0], together[700:707])
+
+
+def test_values_made_ahead_come_in_order_and_so_do_errors():
+    made, main = [], threading.get_ident()
+
+    def numbers():
+        for i in range(5):
+            made.append((i, threading.get_ident() == main))
+            yield i
+        raise ValueError("at the end")
+
+    seen = []
+    with pytest.raises(ValueError, match="at the end"):
+        seen.extend(ahead(numbers()))
+    assert made == [(i, False) for i in range(5)]
+    assert list(ahead([])) == []
+    assert next(ahead(iter([3, 4]))) == 3  # and what is left is left
+
+
+def test_scratch_is_one_array_a_thread():
+    scratch = Scratch()
+    first = scratch.array((4, 5), np.float64)
+    first[:] = 7.0
+    smaller = scratch.array((3, 2), np.float32)
+    assert np.shares_memory(first, smaller)
+    assert scratch.array((100, 5), np.float32).shape == (100, 5)
+    others = []
+    thread = threading.Thread(target=lambda: others.append(scratch.array((4, 5), np.float64)))
+    thread.start()
+    thread.join()
+    assert not np.shares_memory(first, others[0])
