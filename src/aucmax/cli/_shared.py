@@ -72,6 +72,11 @@ def check_output(path: Path, *inputs: Path | None) -> None:
             raise ValueError(f"{path} would be overwritten, and is what is read: name another output.")
 
 
+def aim_words(aim: str) -> str:
+    """An aim for people who have not heard of Youden."""
+    return "most recall less false-positive rate" if aim == "youden" else aim
+
+
 def interval(value: float | None, low: float | None, high: float | None, digits: int = 4) -> str:
     """A number with its interval, where there is one.
 

@@ -12,7 +12,15 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from aucmax._names import known_name
-from aucmax.cli._shared import check_output, interval, print_json, print_table, table_model, told
+from aucmax.cli._shared import (
+    aim_words,
+    check_output,
+    interval,
+    print_json,
+    print_table,
+    table_model,
+    told,
+)
 from aucmax.evaluation import Evaluation
 from aucmax.evaluation import evaluate as measure
 from aucmax.metrics import compare_roc_auc, roc_auc
@@ -50,7 +58,7 @@ def _print_evaluation(found: Evaluation, cut: Threshold, model: TableModel) -> N
         ),
         ("Brier score (skill)", f"{found.brier:.4f} ({found.brier_skill:.3f})"),
         ("log loss", f"{found.log_loss:.4f}"),
-        (f"at the threshold {cut.threshold:.4g} ({model.threshold_.aim}):", ""),
+        (f"at the threshold {cut.threshold:.4g} ({aim_words(model.threshold_.aim)}):", ""),
         ("  precision", interval(cut.precision, cut.precision_low, cut.precision_high)),
         ("  recall", interval(cut.recall, cut.recall_low, cut.recall_high)),
         ("  false-positive rate", interval(cut.fpr, cut.fpr_low, cut.fpr_high)),

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from aucmax.cli._shared import check_output, interval, print_json, print_table, told
+from aucmax.cli._shared import aim_words, check_output, interval, print_json, print_table, told
 from aucmax.model_file import save_model
 from aucmax.tables import TableModel, fit_table
 
@@ -48,7 +48,7 @@ def run_train(table: Path, target: str, output: Path, *, as_json: bool, **params
             ("cross-validated AUC", interval(about["auc"], about["auc_low"], about["auc_high"])),
             ("C, gamma", f"{model.model_.C_:.4g}, {model.model_.gamma_:.4g}"),
             ("landmarks", f"{model.model_.feature_map_.rank_:,} features of the kernel"),
-            (f"threshold ({threshold.aim})", f"{threshold.threshold:.4g}"),
+            (f"threshold ({aim_words(threshold.aim)})", f"{threshold.threshold:.4g}"),
             (
                 "precision there",
                 interval(threshold.precision, threshold.precision_low, threshold.precision_high),
