@@ -1,6 +1,6 @@
 """Make ``customers.csv``, a table as people have them: numbers, categories, holes, few yeses.
 
-Nothing in it is about anyone. Who leaves depends on age and plan together, on complaints, and on chance.
+Nothing in it is about anyone. Who leaves depends on age and plan together, on complaints and on chance.
 """
 
 from __future__ import annotations
