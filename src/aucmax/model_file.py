@@ -20,17 +20,16 @@ import warnings
 import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from aucmax import __version__
 from aucmax._checks import warn_user
 from aucmax._files import replacing
+from aucmax._json import json_ready
 
 __all__ = ["ModelFileError", "load_model", "read_manifest", "save_model"]
 
@@ -140,7 +139,7 @@ def save_model(model: Any, path: str | os.PathLike[str], **manifest: Any) -> Pat
         **manifest,
     }
     try:
-        text = json.dumps(_plain(entries), indent=2, allow_nan=False, ensure_ascii=False)
+        text = json.dumps(json_ready(entries), indent=2, allow_nan=False, ensure_ascii=False)
     except TypeError as error:
         raise ValueError(f"an entry of the manifest is nothing that JSON can hold: {error}.") from None
     try:
@@ -259,21 +258,6 @@ def _about(model: Any) -> dict[str, Any]:
         training = {"random_state": getattr(last, "random_state", None)}
     classes = getattr(model, "classes_", None)
     return {"classes": classes, "columns": columns, "training": training}
-
-
-def _plain(value: Any) -> Any:
-    """The same in types that JSON holds; what is not a finite number becomes null."""
-    if isinstance(value, Mapping):
-        return {str(key): _plain(each) for key, each in value.items()}
-    if isinstance(value, np.ndarray | np.generic):
-        return _plain(value.tolist())
-    if isinstance(value, list | tuple):
-        return [_plain(each) for each in value]
-    if isinstance(value, float):
-        return value if np.isfinite(value) else None
-    if isinstance(value, date | os.PathLike | np.random.RandomState):
-        return str(value)
-    return value
 
 
 # Reading

@@ -12,6 +12,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from aucmax._json import json_ready
 from aucmax.model_file import load_model
 from aucmax.tables import TableModel
 
@@ -23,17 +24,7 @@ def told() -> Console:
 
 def print_json(results: Any) -> None:
     """Results for machines; what is not a number there is null."""
-    print(json.dumps(_plain(results), allow_nan=False, default=str))
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {str(key): _plain(each) for key, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(each) for each in value]
-    if hasattr(value, "item"):
-        value = value.item()
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    print(json.dumps(json_ready(results), allow_nan=False))
 
 
 def print_table(header: Sequence[str], lines: Iterable[Sequence[str]], left: int = 1) -> None:
