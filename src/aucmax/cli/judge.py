@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from sklearn.base import ClassifierMixin
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
 from aucmax._names import known_name
 from aucmax.cli._shared import (
@@ -21,6 +16,7 @@ from aucmax.cli._shared import (
     table_model,
     told,
 )
+from aucmax.cli.rivals import RIVALS
 from aucmax.evaluation import Evaluation
 from aucmax.evaluation import evaluate as measure
 from aucmax.metrics import compare_roc_auc, roc_auc
@@ -160,7 +156,7 @@ def run_compare(
 
 def _is_file(name: str) -> bool:
     """Whether a name means a file: a rival's is a bare word that is no file here."""
-    return name not in _RIVALS or Path(name).exists()
+    return name not in RIVALS or Path(name).exists()
 
 
 def _rival(
@@ -173,7 +169,7 @@ def _rival(
     seed: int,
 ) -> np.ndarray:
     """Scores by a model of another library, on the features that ``lead`` makes of the columns."""
-    make = _RIVALS[known_name("rival", name, _RIVALS)]
+    make = RIVALS[known_name("rival", name, RIVALS)]
     if train is None:
         raise ValueError(f"{name} has to learn first: name the table it shall learn from by --train.")
     if train.exists() and table.exists() and train.samefile(table):
@@ -193,62 +189,6 @@ def _rival(
     )
     told().print(f"{name}: AUC {roc_auc(rows.positive, found):.4f}, not tuned.")
     return found
-
-
-def _logistic(seed: int) -> ClassifierMixin:
-    from sklearn.linear_model import LogisticRegression
-
-    return make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
-
-
-def _nystroem(seed: int) -> ClassifierMixin:
-    from sklearn.kernel_approximation import Nystroem
-    from sklearn.linear_model import LogisticRegression
-
-    class Mapped(Nystroem):
-        """With the width that the number of features asks for."""
-
-        def fit(self, X: Any, y: Any = None) -> Any:
-            self.set_params(gamma=1.0 / X.shape[1], n_components=min(1000, len(X)))
-            return super().fit(X, y)
-
-    return make_pipeline(StandardScaler(), Mapped(random_state=seed), LogisticRegression(max_iter=1000))
-
-
-def _forest(seed: int) -> ClassifierMixin:
-    from sklearn.ensemble import RandomForestClassifier
-
-    return RandomForestClassifier(300, min_samples_leaf=2, n_jobs=-1, random_state=seed)
-
-
-def _lightgbm(seed: int) -> ClassifierMixin:
-    LGBMClassifier = _imported("lightgbm").LGBMClassifier
-
-    return LGBMClassifier(n_estimators=300, random_state=seed, verbose=-1)
-
-
-def _xgboost(seed: int) -> ClassifierMixin:
-    XGBClassifier = _imported("xgboost").XGBClassifier
-
-    return XGBClassifier(n_estimators=300, random_state=seed)
-
-
-def _imported(name: str) -> Any:
-    from importlib import import_module
-
-    try:
-        return import_module(name)
-    except ImportError:
-        raise ValueError(f"{name} is not installed: pip install {name}") from None
-
-
-_RIVALS: dict[str, Callable[[int], Any]] = {
-    "logistic": _logistic,
-    "nystroem": _nystroem,
-    "forest": _forest,
-    "lightgbm": _lightgbm,
-    "xgboost": _xgboost,
-}
 
 
 def run_report(
