@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from scipy import sparse
 
 from aucmax.operators import FeatureOperator, KernelOperator
 from aucmax.pairs import PairLoss
@@ -253,3 +254,26 @@ def test_absent_rows_are_not_sampled():
     rng = np.random.default_rng(0)
     drawn = sample.draw_sample(operator, half, rng)
     assert (drawn.rows % 2 == 1).all()
+
+
+@pytest.mark.parametrize("kind", ["features", "folded", "csr"])
+def test_products_on_the_active_rows_alone_are_those_on_all_rows(kind, monkeypatch):
+    """Where few rows are in an active pair, no other row is read for a product with the Hessian."""
+    rng = np.random.default_rng(0)
+    F = rng.normal(size=(400, 12))
+    positive = F[:, 0] + 0.1 * rng.normal(size=400) > 1
+    weights = [np.where(np.arange(400) % 3 == fold, 0.0, 1.0) for fold in range(2)]
+    losses = [PairLoss(positive, weight) for weight in (None, *weights)]
+    operator = {
+        "features": FeatureOperator(F),
+        "folded": KernelOperator(F, np.eye(12)[:, ::-1]),
+        "csr": FeatureOperator(sparse.csr_matrix(F)),
+    }[kind]
+    found = {}
+    for share in (0.0, 1.0):
+        monkeypatch.setattr(newton, "_FEW_ACTIVE", share)
+        found[share] = minimize(operator, losses, np.full(3, 1e3), tol=1e-11)
+    assert found[1.0].converged.all()
+    assert found[1.0].passes < 0.7 * found[0.0].passes
+    np.testing.assert_allclose(found[1.0].objective, found[0.0].objective, rtol=1e-9)
+    np.testing.assert_allclose(found[1.0].coef, found[0.0].coef, rtol=1e-4, atol=1e-6)

@@ -1,10 +1,11 @@
 """What a solver may ask of data: products with a feature matrix it never sees.
 
-A solver knows ``n`` rows and ``r`` columns of features ``F`` through three methods, and one number:
+A solver knows ``n`` rows and ``r`` columns of features ``F`` through four methods, and one number:
 
 * ``scores(W)``, (r, k) -> (n, k): ``F @ W``
 * ``pullback(G)``, (n, k) -> (r, k): ``F.T @ G``
 * ``rows(index)``: some rows of ``F``, dense, for a preconditioner
+* ``restricted(index)``: an operator of some rows alone, copied out, for products that see no other
 * ``nbytes``: what one pass over the data (one call of either product) reads from memory
 
 Products take and give float64; what lies between is in the dtype of the data.
@@ -56,6 +57,8 @@ class Operator(Protocol):
 
     def rows(self, index: Indices) -> Array: ...
 
+    def restricted(self, index: Indices) -> Operator: ...
+
 
 class FeatureOperator:
     """Features held as they are: a dense array or a CSR matrix of shape (n, r)."""
@@ -76,6 +79,9 @@ class FeatureOperator:
     def rows(self, index: Indices) -> Array:
         chosen: Array = self._features[index]
         return chosen.toarray() if self._sparse else chosen  # type: ignore[attr-defined]
+
+    def restricted(self, index: Indices) -> Operator:
+        return FeatureOperator(self._features[index])
 
 
 class KernelOperator:
@@ -100,6 +106,9 @@ class KernelOperator:
         chosen: Array = self._block[index]
         features: Array = chosen @ self._projection.astype(chosen.dtype)
         return features
+
+    def restricted(self, index: Indices) -> Operator:
+        return KernelOperator(self._block[index], self._projection)
 
 
 class FeatureMap(Protocol):

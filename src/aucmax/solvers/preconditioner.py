@@ -73,18 +73,19 @@ class Curvature:
             return _factor_with_ridge(self._gram, C)
 
 
-def patience(operator: Operator, n_rows: int | None = None) -> float:
+def patience(operator: Operator, n_rows: int | None = None, share: float = 1.0) -> float:
     """CG products that are fewer than a new preconditioner is worth thinking of.
 
-    Building one costs about ``2 m r^2`` flops for m sampled rows, the price of so many products. The
-    dearer, the later: on ijcnn1 (C = 20, a price of 50) it is renewed after more than five products,
-    76 passes and 3.9 s; three would take 72 passes and 4.9 s, eight 115 and 3.5 s. Passes count for
-    more than their time there, since they are what grows with the rows.
+    Building one costs about ``2 m r^2`` flops for m sampled rows; in products, each of which reads a
+    ``share`` of the rows, that is its price. The dearer, the later: on ijcnn1 (C = 20, a price of 50)
+    it is renewed after more than five products, 76 passes and 3.9 s; three would take 72 passes and
+    4.9 s, eight 115 and 3.5 s. Passes count for more than their time there, since they are what grows
+    with the rows.
     """
     r = operator.n_columns
     sampled = min(sample_size(r), operator.n_rows) if n_rows is None else n_rows
     flops = 2.0 * sampled * r**2
-    return 3.0 + 0.05 * flops / FLOPS_PER_BYTE / (2 * operator.nbytes)
+    return 3.0 + 0.05 * flops / FLOPS_PER_BYTE / (2 * share * operator.nbytes)
 
 
 def sample_size(n_columns: int, rows_per_column: int = ROWS_PER_COLUMN) -> int:
