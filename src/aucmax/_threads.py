@@ -31,7 +31,7 @@ def over_blocks(
 
     Unless ``block_rows`` says how many rows they have, it is a multiple of ``group`` but for the last.
     """
-    step = block_rows or max(1, _BLOCK_BYTES // max(1, row_bytes * group)) * group
+    step = block_rows or cache_rows(row_bytes, group)
     blocks = [slice(start, min(start + step, n_rows)) for start in range(0, n_rows, step)]
     workers = min(thread_count(), len(blocks))
     if workers <= 1:
@@ -48,6 +48,11 @@ def over_blocks(
         except BaseException:
             pool.shutdown(cancel_futures=True)  # Ctrl-C: do not finish the queue first
             raise
+
+
+def cache_rows(row_bytes: int, group: int = 16) -> int:
+    """Rows of so many bytes that stay in cache together, a multiple of ``group``."""
+    return max(1, _BLOCK_BYTES // max(1, row_bytes * group)) * group
 
 
 def ahead(values: Iterable[T]) -> Iterator[T]:

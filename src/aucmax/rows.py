@@ -1,0 +1,99 @@
+"""Rows that need not be in memory: some of them, when asked for."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from aucmax._memory import format_bytes
+
+Array = npt.NDArray[Any]
+
+
+class Rows(Protocol):
+    """What an array is to those who only ever take some of its rows."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+    def __getitem__(self, index: Any) -> Array: ...
+
+
+class FileRows:
+    """Rows of numbers in a file, one after another.
+
+    A slice is read, not mapped: mapped pages would count as memory of this process.
+    """
+
+    def __init__(self, path: Path, shape: tuple[int, int], dtype: npt.DTypeLike, offset: int = 0) -> None:
+        self.path, self.shape, self.dtype = path, shape, np.dtype(dtype)
+        self._offset = offset
+
+    def __getitem__(self, index: Any) -> Array:
+        if not isinstance(index, slice):
+            return np.array(self.mapped()[index])
+        start, stop, step = index.indices(self.shape[0])
+        width = self.shape[1]
+        if step != 1 or stop <= start:
+            return np.array(self.mapped()[index])
+        offset = self._offset + start * width * self.dtype.itemsize
+        out = np.fromfile(self.path, self.dtype, (stop - start) * width, offset=offset)
+        return out.reshape(-1, width)
+
+    def mapped(self) -> Array:
+        """All of them, to be read by the system where they are touched."""
+        return np.memmap(self.path, self.dtype, "r", self._offset, self.shape)
+
+
+class RowWriter:
+    """Writes blocks of rows to a file, to be read as :class:`FileRows`."""
+
+    def __init__(self, path: Path, dtype: npt.DTypeLike) -> None:
+        self.path, self.dtype = path, np.dtype(dtype)
+        self._file: IO[bytes] = path.open("wb")
+        self._shape = (0, 0)
+
+    def write(self, block: Array) -> None:
+        try:
+            np.ascontiguousarray(block, dtype=self.dtype).tofile(self._file)
+        except OSError as error:
+            if error.errno != errno.ENOSPC and "requested and" not in str(error):
+                raise
+            raise OSError(
+                errno.ENOSPC,
+                f"The disk is full: rows are kept in {self.path.parent} while a fit runs, and it has no room "
+                f"for more than {format_bytes(self._file.tell())}. Free some, or set TMPDIR to a folder "
+                "on a larger disk",
+            ) from None
+        self._shape = (self._shape[0] + len(block), block.shape[1])
+
+    def close(self) -> FileRows:
+        self._file.close()
+        return FileRows(self.path, self._shape, self.dtype)
+
+
+class ScaledRows:
+    """Rows less ``mean``, by ``scale``, in ``dtype``: standardised when they are read."""
+
+    def __init__(self, rows: Rows, mean: Array | None, scale: Array | None, dtype: npt.DTypeLike) -> None:
+        self._rows, self.shape, self.dtype = rows, rows.shape, np.dtype(dtype)
+        self._mean, self._scale = mean, scale
+
+    def __getitem__(self, index: Any) -> Array:
+        out: Array = np.asarray(self._rows[index])
+        if self._mean is not None:
+            out = out - self._mean
+        if self._scale is not None:
+            out = out / self._scale
+        return out.astype(self.dtype, copy=False)
+
+
+def blocks_of(rows: Rows, size: int) -> Iterator[Array]:
+    """Rows in order, so many at a time."""
+    for start in range(0, rows.shape[0], size):
+        yield rows[start : start + size]
