@@ -33,8 +33,10 @@ def format_bytes(number: int) -> str:
 
     >>> format_bytes(2_974_777_600)
     '2.97 GB'
+    >>> format_bytes(999_600)
+    '1 MB'
     """
-    unit = next((u for u in ("T", "G", "M", "K") if number >= _UNITS[u]), "")
+    unit = next((u for u in ("T", "G", "M", "K") if number >= 0.9995 * _UNITS[u]), "")
     return f"{number / _UNITS[unit]:.3g} {unit.replace('K', 'k')}B"
 
 

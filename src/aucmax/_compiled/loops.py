@@ -227,10 +227,10 @@ def solam(
 def thin_scores(matrix: Array, coef: Array, out: Array, first: int, last: int) -> None:
     """``out[:, i] = coef @ matrix[i]`` for rows ``first`` to ``last``, for coef (k, r) and out (k, n).
 
-    Four columns at a time share one read of a row.
+    Four columns at a time share one read of a row. Sums are in the dtype of ``coef``.
     """
     k, r = coef.shape
-    zero = np.zeros(1, matrix.dtype)[0]
+    zero = np.zeros(1, coef.dtype)[0]
     for i in range(first, last):
         c = 0
         while c + 4 <= k:

@@ -9,11 +9,16 @@ from typing import Annotated, Any
 import typer
 
 from aucmax import __version__
+from aucmax.cli._mistakes import Commands, UsageError, sentence
 from aucmax.cli.datasets import datasets_app
 from aucmax.cli.models import models_app
 
+#: The exit code after Ctrl-C, by custom.
+_STOPPED = 130
+
 app = typer.Typer(
     name="aucmax",
+    cls=Commands,
     help="Train models that rank: exact all-pairs AUC with kernels.",
     no_args_is_help=True,
     add_completion=False,
@@ -74,7 +79,7 @@ def paper(
     ] = None,
     quick: Annotated[bool, typer.Option(help="Small samples, to see it work in minutes.")] = False,
     run: Annotated[bool, typer.Option(help="Run what is missing, or only write tables.")] = True,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the rows as JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
 ) -> None:
     """Reproduce the paper's tables and figure; stopped anywhere, it goes on where it was."""
     from aucmax.cli.paper import run_paper
@@ -103,7 +108,18 @@ def main() -> None:
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning
-            app()
+            # typer's own way to tell of a mistake is a box with the usage
+            code = app(prog_name="aucmax", standalone_mode=False)
+    except UsageError as error:
+        if type(error).__name__ != "NoArgsIsHelpError":  # which has shown the help
+            typer.echo(f"aucmax: {sentence(error)}", err=True)
+        raise SystemExit(2) from None
     except (ValueError, MemoryError, OSError, ImportError) as error:
         typer.echo(f"aucmax: {error}", err=True)
         raise SystemExit(2) from None
+    except KeyboardInterrupt:  # typer makes an exit code of most of them
+        code = _STOPPED
+    if code == _STOPPED:
+        typer.echo("Stopped.", err=True)
+    if code:
+        raise SystemExit(code)

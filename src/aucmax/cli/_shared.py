@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import math
 import os
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 from rich.console import Console
 from rich.table import Table
 
 from aucmax._json import json_ready
 from aucmax.model_file import load_model
 from aucmax.tables import TableModel
+
+#: What the system says when there is no room for a file.
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def told() -> Console:
@@ -61,6 +68,24 @@ def check_output(path: Path, *inputs: Path | None) -> None:
     for each in inputs:
         if each is not None and each.exists() and path.exists() and path.samefile(each):
             raise ValueError(f"{path} would be overwritten, and is what is read: name another output.")
+
+
+@contextmanager
+def naming(path: Path | str) -> Iterator[None]:
+    """Name the file that there was no room for, whoever was writing it.
+
+    polars says so in errors of several types, with the system's number in their text.
+    """
+    try:
+        yield
+    except (OSError, pl.exceptions.PolarsError) as error:
+        found = re.search(r"\(os error (\d+)\)", str(error))
+        number = int(found[1]) if found else getattr(error, "errno", None)
+        if number not in _FULL:
+            raise
+        raise OSError(
+            f"cannot write {path}: {os.strerror(number)}; free some space, or write it elsewhere."
+        ) from None
 
 
 def aim_words(aim: str) -> str:

@@ -7,7 +7,11 @@ from typing import Annotated, Any
 
 import typer
 
+from aucmax._memory import format_bytes
+from aucmax.cli._mistakes import Commands
+
 datasets_app = typer.Typer(
+    cls=Commands,
     help="The paper's data sets: list what is at hand, fetch what is not.",
     epilog="Example: aucmax datasets fetch ijcnn1 usps",
     invoke_without_command=True,
@@ -43,22 +47,31 @@ def fetch(
     data_dir: Annotated[
         Path | None, typer.Option(help="Folder to put the files into, instead of the cache.")
     ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the files as JSON.")] = False,
 ) -> None:
     """Download data sets from their official sites into the cache, verified."""
     from aucmax.data.files import fetch as fetch_dataset
     from aucmax.data.registry import DATASETS, find_dataset
 
     wanted = list(DATASETS.values()) if "all" in names else [find_dataset(name) for name in names]
-    failures = 0
+    files: list[dict[str, Any]] = []
+    failures: list[dict[str, str]] = []
     for dataset in wanted:
         try:
             for path in fetch_dataset(dataset, data_dir=data_dir):
-                typer.echo(f"{dataset.name}: {path} ({_size(path.stat().st_size)})")
+                size = path.stat().st_size
+                files.append({"name": dataset.name, "path": str(path), "bytes": size})
+                if not as_json:
+                    typer.echo(f"{dataset.name}: {path} ({format_bytes(size)})")
         except OSError as error:
             if len(wanted) == 1:
                 raise
             typer.echo(f"aucmax: {dataset.name}: {error}", err=True)
-            failures += 1
+            failures.append({"name": dataset.name, "reason": str(error)})
+    if as_json:
+        import json
+
+        typer.echo(json.dumps({"files": files, "failed": failures}))
     if failures:
         raise typer.Exit(2)
 
@@ -106,18 +119,7 @@ def _table(rows: list[dict[str, Any]]) -> Any:
             f"{row['train_rows']:,} + {row['test_rows']:,} × {row['features']}",
             f"{row['ratio']:.2f}",
             row["state"],
-            _size(row["bytes"]) if row["bytes"] else "",
+            format_bytes(row["bytes"]) if row["bytes"] else "",
             ", ".join(sorted({str(Path(file).parent) for file in row["files"]})),
         )
     return table
-
-
-def _size(n_bytes: int) -> str:
-    """Bytes in words.
-
-    >>> _size(512), _size(1_395_175)
-    ('512 B', '1.4 MB')
-    """
-    if n_bytes < 1000:
-        return f"{n_bytes} B"
-    return f"{n_bytes / 1e6:.1f} MB" if n_bytes >= 1e6 else f"{n_bytes / 1e3:.1f} kB"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from pathlib import Path
@@ -18,6 +17,7 @@ from sklearn.preprocessing import StandardScaler
 
 from aucmax._files import replacing
 from aucmax.classifiers import KernelAUCClassifier
+from aucmax.cli._shared import naming, print_json
 from aucmax.metrics import compare_roc_auc, roc_auc_interval
 
 
@@ -81,7 +81,7 @@ def run_demo(rows: int, landmarks: int, seed: int, picture: Path, as_json: bool)
             test = compare_roc_auc(y[cut:], scores[ours], scores[row["model"]])
             row["p_value"] = test.p_value
     if as_json:
-        print(json.dumps({"rows": rows, "landmarks": landmarks, "seed": seed, "results": results}))
+        print_json({"rows": rows, "landmarks": landmarks, "seed": seed, "results": results})
     else:
         Console().print(_table(results))
     told.print(_save_picture(y[cut:], scores, results, picture))
@@ -121,6 +121,6 @@ def _save_picture(
     axes.set_title(f"ROC on {y.size:,} test rows, {y.mean():.1%} positive")
     axes.legend(loc="lower right", frameon=False, title="AUC")
     axes.spines[["top", "right"]].set_visible(False)
-    with replacing(path) as part:
+    with naming(path), replacing(path) as part:
         figure.savefig(part, dpi=150, format=path.suffix.lstrip(".") or "png")
     return f"ROC curves saved to {path}"

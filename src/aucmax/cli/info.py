@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from aucmax._memory import format_bytes
 from aucmax.cli._shared import check_output, print_json, print_table, table_model, told
 from aucmax.model_file import read_manifest
 
@@ -46,6 +47,5 @@ def run_export(path: Path, onnx: Path, as_json: bool) -> None:
     if as_json:
         print_json({"onnx": onnx, "bytes": onnx.stat().st_size})
     else:
-        told().print(
-            f"{onnx}: {onnx.stat().st_size / 1e6:.1f} MB, with the preparation of the columns."
-        )
+        size = format_bytes(onnx.stat().st_size)
+        told().print(f"{onnx}: {size}, with the preparation of the columns.")

@@ -7,10 +7,12 @@ from pathlib import Path
 import numpy as np
 
 from aucmax._names import known_name
+from aucmax.cli._progress import Line, shown, watched
 from aucmax.cli._shared import (
     aim_words,
     check_output,
     interval,
+    naming,
     print_json,
     print_table,
     table_model,
@@ -28,10 +30,12 @@ from aucmax.thresholds import Threshold, measure_threshold
 def run_evaluate(path: Path, table: Path, target: str | None, as_json: bool) -> None:
     """Everything that labels can tell of a model."""
     model = table_model(path)
-    rows = _scored(model, table, target)
-    weight = rows.weight if rows.weighted else None
-    found = measure(rows.positive, rows.score, rows.probability, weight)
-    cut = measure_threshold(rows.positive, rows.score, model.threshold_.threshold, weight)
+    with shown() as line:
+        rows = _scored(model, table, target, line)
+        line.part("measuring")
+        weight = rows.weight if rows.weighted else None
+        found = measure(rows.positive, rows.score, rows.probability, weight)
+        cut = measure_threshold(rows.positive, rows.score, model.threshold_.threshold, weight)
     if as_json:
         print_json({"source": rows.source, **found.to_dict(), "threshold": cut.to_dict()})
         return
@@ -80,15 +84,14 @@ def _print_evaluation(found: Evaluation, cut: Threshold, model: TableModel) -> N
         )
 
 
-def _scored(model: TableModel, table: Path, target: str | None) -> ScoredRows:
-    rows = score_rows(model, table, target)
+def _scored(model: TableModel, table: Path, target: str | None, line: Line) -> ScoredRows:
+    line.part(f"reading {table.name}")
+    rows = score_rows(watched(model, line), table, target)
     if rows.frame is not None:
         for sentence in model.surprises(rows.frame):
-            told().print(sentence)
+            line.say(sentence)
     if rows.source == "training table":
-        told().print(
-            f"The model learnt from {table}: its rows are scored by folds that had not seen them."
-        )
+        line.say(f"The model learnt from {table}: its rows are scored by folds that had not seen them.")
     return rows
 
 
@@ -115,15 +118,16 @@ def run_compare(
         raise ValueError(
             f"{first} ranks {high[0]!r} high and {second} {high[1]!r}: they cannot be compared."
         )
-    rows = _scored(lead, table, target)
-    scores = [
-        _rival(name, lead, rows, table, train, target, seed)
-        if model is None
-        else rows.score
-        if model is lead
-        else score_rows(model, table, target).score
-        for name, model in zip((first, second), models, strict=True)
-    ]
+    with shown() as line:
+        rows = _scored(lead, table, target, line)
+        scores = [
+            _rival(name, lead, rows, table, train, target, seed, line)
+            if model is None
+            else rows.score
+            if model is lead
+            else score_rows(watched(model, line), table, target).score
+            for name, model in zip((first, second), models, strict=True)
+        ]
     if len(scores[0]) != len(scores[1]):
         raise ValueError(
             f"{first} and {second} leave out different rows of {table} (by their weights): they cannot "
@@ -167,6 +171,7 @@ def _rival(
     train: Path | None,
     target: str | None,
     seed: int,
+    line: Line,
 ) -> np.ndarray:
     """Scores by a model of another library, on the features that ``lead`` makes of the columns."""
     make = RIVALS[known_name("rival", name, RIVALS)]
@@ -176,18 +181,21 @@ def _rival(
         raise ValueError(
             f"{name} would be tested on {table}, which it learns from: give another table by --train."
         )
-    learnt = score_rows(lead, train, target)
+    line.part(f"reading {train.name}")
+    learnt = score_rows(watched(lead, line), train, target)
     assert learnt.frame is not None
     assert rows.frame is not None
     model = make(seed)
+    line.part(f"{name} learns from {len(learnt.positive):,} rows")
     model.fit(lead.features(learnt.frame), learnt.positive.astype(int))
+    line.part(f"{name} scores {len(rows.positive):,} rows")
     features = lead.features(rows.frame)
     found: np.ndarray = (
         model.decision_function(features)
         if hasattr(model, "decision_function")
         else model.predict_proba(features)[:, 1]
     )
-    told().print(f"{name}: AUC {roc_auc(rows.positive, found):.4f}, not tuned.")
+    line.say(f"{name}: AUC {roc_auc(rows.positive, found):.4f}, not tuned.")
     return found
 
 
@@ -198,7 +206,11 @@ def run_report(
     from aucmax.report import write_report
 
     check_output(output, path, table)
-    write_report(table_model(path), table, output, target=target, permutation=permutation)
+    model = table_model(path)
+    with naming(output), shown() as line:
+        line.part("measuring" if table is None else f"reading {table.name}")
+        seen = watched(model, line, permutation=permutation)
+        write_report(seen, table, output, target=target, permutation=permutation)
     if as_json:
         print_json({"report": output, "bytes": output.stat().st_size})
     else:

@@ -107,7 +107,7 @@ def predict(
         bool,
         typer.Option(help="Number the rows from the highest score; it keeps all scores in memory."),
     ] = True,
-    rows: Annotated[int, typer.Option(min=1, help="Rows in memory at a time.")] = 50_000,
+    rows: Annotated[int, typer.Option(min=1, help="Rows in memory at a time.")] = 100_000,
     as_json: Json = False,
 ) -> None:
     """Score the rows of a table, of any length: score, probability, label and rank."""

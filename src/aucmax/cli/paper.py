@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -77,7 +78,7 @@ def run_paper(
         missing = [_no_data(name, settings) for name in absent if name not in known]
         shown = write_report([*rows, *missing], out, what)
     if as_json:
-        print(json.dumps(rows))
+        print(json.dumps({**_outcomes(cells, settings, store), "rows": rows}))
     else:
         for table in shown:
             Console().print(table.rich())
@@ -87,6 +88,18 @@ def run_paper(
         for cell in failed:
             told.print(f"  {cell.title}: {(store.get(cell.key(settings)) or {}).get('reason')}")
         raise SystemExit(1)
+
+
+def _outcomes(cells: Sequence[Cell], settings: Settings, store: Store) -> dict[str, Any]:
+    """Where the results are, and how many of the cells asked for have which."""
+    found = [store.get(cell.key(settings)) for cell in cells]
+    counts = Counter("left" if row is None else row["status"] for row in found)
+    files = sorted(path for path in store.folder.iterdir() if not path.name.startswith("."))
+    return {
+        "folder": str(store.folder),
+        "files": [str(path) for path in files],
+        "cells": {status: counts[status] for status in ("done", "failed", "stopped", "left")},
+    }
 
 
 def _no_data(name: str, settings: Settings) -> Row:

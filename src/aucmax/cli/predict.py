@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import IO, Any
 
@@ -15,7 +15,8 @@ import polars as pl
 
 from aucmax._files import replacing
 from aucmax._threads import ahead
-from aucmax.cli._shared import check_output, print_json, table_model, told
+from aucmax.cli._progress import Line, rows_expected, shown
+from aucmax.cli._shared import check_output, naming, print_json, table_model, told
 from aucmax.tables import TableModel, table_batches
 from aucmax.tables.frames import check_names
 from aucmax.tables.read import column_names
@@ -51,11 +52,14 @@ def run_predict(
     keep = list(dict.fromkeys(keep))
     counted = 0
     surprises: Surprises = Counter()
-    with _written(output) as write:
-        scored = _scored(model, table, keep, rows, surprises)
-        for part in _ranked(scored, output) if rank else scored:
-            write(part)
-            counted += part.height
+    room = "the scores" if output is None else output
+    mixed = output is None and sys.stdout.isatty()  # scores and progress on one terminal
+    with naming(room), shown(quiet=mixed) as line, _written(output, line) as write:
+        scored = _scored(model, table, keep, rows, surprises, line)
+        with closing(_ranked(scored, output, line) if rank else scored) as parts:
+            for part in parts:
+                write(part)
+                counted += part.height
     new = tell_surprises(surprises, counted, model.columns_)
     for sentence in new:
         told().print(sentence)
@@ -66,8 +70,13 @@ def run_predict(
 
 
 def _scored(
-    model: TableModel, table: Path, keep: Sequence[str], rows: int, surprises: Surprises
-) -> Iterator[pl.DataFrame]:
+    model: TableModel,
+    table: Path,
+    keep: Sequence[str],
+    rows: int,
+    surprises: Surprises,
+    line: Line,
+) -> Generator[pl.DataFrame]:
     schema = model.reading_schema
     check_names(column_names(table), keep, "was to be kept (--id)")
     if taken := set(keep) & set(_MADE):
@@ -84,14 +93,18 @@ def _scored(
             yield batch.select(keep), model.features(batch, first_row=first, surprises=surprises)
             first += batch.height
 
+    line.part("scoring", rows_expected(table) if line.live else None, of_rows=True)
     for kept, features in ahead(prepared()):
         scores = model.model_.decision_function(features)
-        up = scores >= model.threshold_.threshold
-        made = (scores, model.probability(scores)[:, 1], np.where(up, positive, negative))
-        yield pl.DataFrame([*kept, *(pl.Series(*each) for each in zip(_MADE, made, strict=False))])
+        up = pl.lit(pl.Series(scores >= model.threshold_.threshold))
+        label = pl.select(pl.when(up).then(pl.lit(positive)).otherwise(pl.lit(negative))).to_series()
+        made = (pl.Series(scores), pl.Series(model.probability(scores)[:, 1]), label)
+        named = [series.alias(name) for series, name in zip(made, _MADE, strict=False)]
+        yield pl.DataFrame([*kept, *named])
+        line.done(scores.size)
 
 
-def _ranked(parts: Iterator[pl.DataFrame], output: Path | None) -> Iterator[pl.DataFrame]:
+def _ranked(parts: Iterator[pl.DataFrame], output: Path | None, line: Line) -> Generator[pl.DataFrame]:
     """The same with the rank of each row among all; equal scores share the best one."""
     folder = None if output is None else output.absolute().parent
     with tempfile.TemporaryDirectory(prefix=".aucmax-", dir=folder) as held:
@@ -102,11 +115,13 @@ def _ranked(parts: Iterator[pl.DataFrame], output: Path | None) -> Iterator[pl.D
             files.append(file)
             scores.append(part["score"].to_numpy())
         ranks = _ranks(np.concatenate(scores)) if scores else np.zeros(0, np.int64)
+        line.part("writing", ranks.size, of_rows=True)
         begin = 0
         for file in files:
             part = pl.read_ipc(file)
             yield part.with_columns(pl.Series("rank", ranks[begin : begin + part.height]))
             begin += part.height
+            line.done(part.height)
             file.unlink()
 
 
@@ -116,12 +131,16 @@ def _ranks(scores: np.ndarray) -> np.ndarray:
     >>> _ranks(np.array([0.1, 0.9, 0.5, 0.9])).tolist()
     [4, 1, 3, 1]
     """
-    ascending = np.sort(scores)
-    return scores.size - np.searchsorted(ascending, scores, "right") + 1
+    order = np.argsort(-scores)
+    fallen = np.diff(scores[order], prepend=np.inf) != 0
+    ranks = np.empty(scores.size, np.int64)
+    # The place of the first of its equals: no search, which would jump about in memory.
+    ranks[order] = np.maximum.accumulate(np.where(fallen, np.arange(1, scores.size + 1), 0))
+    return ranks
 
 
 @contextmanager
-def _written(output: Path | None) -> Iterator[Any]:
+def _written(output: Path | None, line: Line) -> Iterator[Any]:
     """Where batches go: standard output, or a file that has its name when it is whole."""
     if output is None:
         yield _text_writer(sys.stdout.buffer, ",")
@@ -135,6 +154,7 @@ def _written(output: Path | None) -> Iterator[Any]:
         else:
             with _binary_writer(beside, ending) as write:
                 yield write
+                line.part("writing")
 
 
 def _text_writer(file: IO[bytes], separator: str) -> Any:
