@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -23,8 +26,17 @@ from aucmax.features.fourier import FOURIER_KERNELS, FourierFeatures
 from aucmax.features.kernels import KERNELS
 from aucmax.features.landmarks import STRATEGIES
 from aucmax.features.nystroem import NystroemFeatures, landmark_count
-from aucmax.operators import FeatureOperator, Operator, map_operator
+from aucmax.operators import FeatureOperator, Operator
 from aucmax.pairs import PairLoss
+from aucmax.plan import (
+    TRIAL_ROWS,
+    budget_bytes,
+    open_operator,
+    plan_fit,
+    rate_of_rows,
+    spilled_features,
+)
+from aucmax.rows import held_bytes
 from aucmax.solvers.epochs import run_epochs
 from aucmax.solvers.newton import Solution, minimize
 from aucmax.solvers.stochastic import PairSGD, first_step, mean_square
@@ -84,25 +96,9 @@ class _NewtonClassifier(WeightedClassifier):
         warn_user(f"{type(self).__name__} stopped {done} the optimum: {advice}.", ConvergenceWarning)
 
 
-def feature_operator(
-    X: Any,
-    feature_map: NystroemFeatures | FourierFeatures,
-    raw: np.ndarray | None = None,
-    project: bool | None = None,
-) -> Operator:
-    """Rows under a fitted map, as a solver sees them."""
-    if isinstance(feature_map, NystroemFeatures):
-        return map_operator(X, feature_map, raw, project)
-    return FeatureOperator(feature_map.transform(X))
-
-
-def map_features(
-    X: Any, feature_map: NystroemFeatures | FourierFeatures, raw: np.ndarray | None = None
-) -> np.ndarray:
-    """Features of rows under a fitted map, made blockwise."""
-    if isinstance(feature_map, NystroemFeatures):
-        return feature_map.linear(X, feature_map.projection_, raw=raw)
-    return feature_map.transform(X)
+def _landmark_bytes(n_landmarks: int, n_features: int) -> int:
+    """Landmarks with their copies in float64, and matrices between them."""
+    return 24 * n_landmarks * (n_features + n_landmarks)
 
 
 class KernelScores:
@@ -164,15 +160,56 @@ class KernelScores:
         return made.set_output(transform="default")
 
     def _block_rows(self, X: Any) -> Any:
-        """Rows in the dtype that kernel values will be held in; refused if these do not fit."""
+        """Rows in the dtype of kernel values; refused if not even the landmarks fit."""
         n_rows, width = X.shape[0], self._width(X.shape[0])
         if n_rows * width * 8 > FLOAT64_BYTES:
             X = X.astype(np.float32, copy=False)
-        what = f"The block of {n_rows:,} rows x {width:,} kernel features in {X.dtype}"
-        # Landmarks (dense, with their copies in float64) count where there are very many columns.
-        needed = n_rows * width * X.dtype.itemsize + 24 * width * X.shape[1]
-        check_fits(what, needed, self.max_memory)
+        # They are dense, whatever the rows are, which counts where there are very many columns.
+        what = f"{width:,} landmarks of {X.shape[1]:,} columns"
+        check_fits(what, _landmark_bytes(width, X.shape[1]), self.max_memory)
         return X
+
+    @contextmanager
+    def _operator(
+        self,
+        X: Any,
+        mapped: NystroemFeatures | FourierFeatures,
+        n_columns: int,
+        raw: np.ndarray | None = None,
+        project: bool = False,
+    ) -> Iterator[Operator]:
+        """Rows under a fitted map, as a solver sees them: where the memory allowed has room."""
+        plan = plan_fit(
+            X.shape[0],
+            mapped.width,
+            lambda: rate_of_rows(mapped.filler(X.dtype), X[:TRIAL_ROWS], mapped.width),
+            rank=mapped.rank,
+            itemsize=X.dtype.itemsize,
+            n_columns=n_columns,
+            held=held_bytes(X) + _landmark_bytes(mapped.width, X.shape[1]),
+            max_memory=self.max_memory,
+            project=project,
+            measure=bool(self.verbose),
+        )
+        self.place_ = plan.place.name
+        if self.verbose:
+            print(plan, file=sys.stderr)
+        with open_operator(X, mapped, plan, raw) as operator:
+            yield operator
+
+    @contextmanager
+    def _features(
+        self, X: Any, mapped: NystroemFeatures | FourierFeatures, raw: np.ndarray | None = None
+    ) -> Iterator[np.ndarray]:
+        """Features of all rows, for epochs that jump about in them: in memory, or in a mapped file."""
+        left = budget_bytes(self.max_memory) - held_bytes(X)
+        if X.shape[0] * mapped.rank * X.dtype.itemsize <= left:
+            self.place_ = "projected"
+            yield mapped.features(X, raw)
+        else:
+            self.place_ = "disk"
+            with spilled_features(X, mapped) as features:
+                yield features
 
     def _width(self, n_rows: int) -> int:
         wanted = landmark_count(self.n_landmarks)
@@ -221,8 +258,9 @@ class KernelAUCClassifier(KernelScores, _NewtonClassifier):
     max_iter : int or "auto", default="auto"
         Most Newton steps, or epochs of "sgd". "auto" is 100 steps, or 20 epochs.
     max_memory : int, str or None, default=None
-        Limit for the kernel values, in bytes or as "4GB"; None is what is free. A fit that needs more
-        is refused before it starts.
+        Memory that a fit may use, in bytes or as "4GB"; None is four fifths of what is free. Kernel
+        values that do not fit are made anew in every pass or kept on disk, whichever is faster by
+        measurement; the minimum is the same.
     random_state : int, RandomState or None, default=None
     verbose : int, default=0
         1 shows a live line: objective, estimated distance to the optimum, training AUC.
@@ -237,6 +275,9 @@ class KernelAUCClassifier(KernelScores, _NewtonClassifier):
         Weights over landmarks (or Fourier features); one column for two classes, else one per class.
     intercept_ : array of shape (n_columns,)
         Less the learnt threshold.
+    place_ : {"memory", "projected", "disk", "recomputed"}
+        Where kernel values were kept: all of them, or features made of them, in memory; in a temporary
+        file; or nowhere, made anew in every pass.
     objective_ : float, or one per class
         With "newton".
     history_ : list of dict
@@ -307,9 +348,12 @@ class KernelAUCClassifier(KernelScores, _NewtonClassifier):
         X = self._block_rows(X)
         self.feature_map_ = self._make_map().fit(X, codes, sample_weight=weight)
         if self.solver == "sgd":
-            coef = self._descend(self.feature_map_.transform(X), codes, weight)
+            with self._features(X, self.feature_map_) as features:
+                coef = self._descend(features, codes, weight)
         else:
-            coef = self._solve(feature_operator(X, self.feature_map_), codes, weight).coef
+            n_columns = len(self._positives(codes))
+            with self._operator(X, self.feature_map_, n_columns) as operator:
+                coef = self._solve(operator, codes, weight).coef
         self.coef_ = self.feature_map_.fold(coef).T
 
     def _descend(self, features: np.ndarray, codes: np.ndarray, weight: np.ndarray) -> np.ndarray:

@@ -18,19 +18,27 @@ from __future__ import annotations
 import os
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from aucmax._memory import available_bytes, format_bytes, parse_bytes
 from aucmax._threads import over_blocks
-from aucmax.operators import FLOPS_PER_BYTE, KernelOperator
+from aucmax.operators import (
+    FLOPS_PER_BYTE,
+    BlockOperator,
+    FeatureOperator,
+    KernelOperator,
+    Operator,
+)
 from aucmax.pairs import Floats
+from aucmax.rows import FileRows, RowWriter, blocks_of
 
 Array = npt.NDArray[Any]
 
@@ -45,19 +53,35 @@ STATE_BYTES = 250
 SAFE_SHARE = 0.8
 
 #: Rows and bytes that speeds are measured on.
-_TRIAL_ROWS = 4096
+TRIAL_ROWS = 4096
 _TRIAL_BYTES = 2**26
+
+
+class FeatureMap(Protocol):
+    """A fitted map into features, as far as a plan needs it."""
+
+    @property
+    def width(self) -> int: ...
+
+    @property
+    def projection(self) -> Floats | None: ...
+
+    def kernel_block(self, X: Any, raw: Array | None = None) -> Array: ...
+
+    def features(self, X: Any, raw: Array | None = None) -> Array: ...
+
+    def filler(self, dtype: npt.DTypeLike) -> Callable[[Any, Array], Array]: ...
 
 
 @dataclass(frozen=True)
 class Place:
-    """A place for kernel values: what it takes, and what a pass costs there (seconds)."""
+    """A place for kernel values: the bytes it takes, and by estimate its seconds."""
 
     name: str
     memory: int
-    disk: int
-    setup: float
-    per_pass: float
+    disk: int = 0
+    setup: float = 0.0
+    per_pass: float = 0.0
 
     @property
     def total(self) -> float:
@@ -68,34 +92,45 @@ class Place:
 class Plan:
     """What a fit is going to do.
 
-    ``place`` is where kernel values are kept, ``room`` the rows of them that may be copied beside,
-    ``places`` all that were weighed, ``budget`` the bytes that may be used.
+    ``place`` is where kernel values are kept, ``rivals`` the other places with room for them; ``room``
+    is how many rows of them may be copied to memory beside, ``held`` the bytes of all else.
     """
 
     n_rows: int
     n_landmarks: int
     budget: int
-    state: int
+    held: int
     place: Place
-    places: tuple[Place, ...]
+    rivals: tuple[Place, ...]
     room: int
+    itemsize: int
+
+    @property
+    def cost(self) -> float:
+        """Of a pass, by that of one over values in memory."""
+        return self.place.per_pass * memory_speed() / self._values
+
+    @property
+    def _values(self) -> int:
+        return self.n_rows * self.n_landmarks * self.itemsize
 
     def __str__(self) -> str:
-        values = self.places[0].memory
         kept = {
-            "memory": "kept in memory",
-            "projected": "projected, and the features kept in memory",
-            "disk": f"kept on disk ({format_bytes(self.place.disk)})",
-            "recomputed": "made anew in every pass",
-        }[self.place.name]
-        seconds = self.place.total
-        return (
-            f"{self.n_rows:,} rows x {self.n_landmarks:,} landmarks: kernel values take "
-            f"{format_bytes(values)}, {format_bytes(self.budget)} may be used. They are {kept}: "
-            f"{format_bytes(self.place.memory)}, and {format_bytes(self.state)} for the solver. "
-            f"A pass takes about {self.place.per_pass:.2g} s; {EXPECTED_PASSES} passes, which is usual, "
-            f"about {seconds:.0f} s."
-        )
+            "memory": "are kept in memory",
+            "projected": "are projected, and the features kept in memory",
+            "disk": "are kept in a temporary file",
+            "recomputed": "are made anew in every pass",
+        }
+        lines = [
+            f"{self.n_rows:,} rows x {self.n_landmarks:,} landmarks: kernel values of "
+            f"{format_bytes(self._values)} {kept[self.place.name]}; {format_bytes(self.held)} for rows "
+            f"and solver, {format_bytes(self.budget)} may be used.",
+            f"A pass takes about {_seconds(self.place.per_pass)}; {EXPECTED_PASSES} passes, with what goes "
+            f"before, {_seconds(self.place.total)}.",
+        ]
+        for rival in self.rivals:
+            lines.append(f"({rival.name}: {_seconds(rival.total)}.)")
+        return " ".join(lines)
 
 
 def budget_bytes(max_memory: int | str | None) -> int:
@@ -116,7 +151,8 @@ def plan_fit(
     n_columns: int = 1,
     held: int = 0,
     max_memory: int | str | None = None,
-    can_spill: bool = True,
+    project: bool = False,
+    measure: bool = False,
 ) -> Plan:
     """Choose the place whose ``EXPECTED_PASSES`` passes take least, among those with room.
 
@@ -124,48 +160,124 @@ def plan_fit(
     ----------
     n_rows, n_landmarks : int
     row_seconds : callable
-        Gives the time that the kernel values of one row take to make.
+        Gives the time that the kernel values of one row take to make; asked if it decides.
     rank : int, optional
         Features that the map keeps; as many as landmarks if it is not known yet.
     itemsize, n_columns : int
         Bytes of a kernel value; columns solved together.
     held : int
-        Bytes that the rows themselves, landmarks and so on take.
+        Bytes of the rows themselves, landmarks and so on.
     max_memory : int, str or None
-    can_spill : bool
-        False where values on disk are of no use.
+    project : bool
+        Whether features are wanted in memory wherever they fit.
+    measure : bool
+        Whether to measure even where memory holds everything, to tell the time.
     """
     rank = n_landmarks if rank is None else rank
     budget = budget_bytes(max_memory)
-    state = n_rows * STATE_BYTES * n_columns + preconditioner_bytes(rank, n_columns)
-    values = n_rows * n_landmarks * itemsize
-    features = n_rows * rank * itemsize
-    read = memory_speed()
-    make = n_rows * row_seconds()
-    project = 2.0 * n_rows * n_landmarks * rank / (FLOPS_PER_BYTE * read)
-    places = [
-        Place("memory", values, 0, make, values / read),
-        Place("projected", features, 0, make + project, features / read),
-        Place("recomputed", 0, 0, 0.0, make),
-    ]
-    left = budget - state - held
-    if can_spill and min(values, features) > left:
-        disk = disk_speed()
-        if values <= 0.9 * disk.free:
-            setup = make + values / disk.write
-            # What memory is left over holds part of the file.
-            places.append(Place("disk", 0, values, setup, values / disk.read))
-    fitting = [place for place in places if place.memory <= left]
-    if left < 0 or not fitting:
+    held += n_rows * STATE_BYTES * n_columns + preconditioner_bytes(rank, n_columns)
+    left = budget - held
+    values, features = n_rows * n_landmarks * itemsize, n_rows * rank * itemsize
+    inside = [Place(name, size) for name, size in (("memory", values), ("projected", features))]
+    fitting = [place for place in inside if place.memory <= left]
+    if fitting and not measure:
+        wanted = "projected" if project or pays_to_project(n_landmarks, rank) else "memory"
+        place = next((place for place in fitting if place.name == wanted), fitting[0])
+        return _plan(n_rows, n_landmarks, budget, held, place, (), itemsize)
+    if left < 0:
         raise MemoryError(
-            f"A fit on {n_rows:,} rows x {n_landmarks:,} landmarks needs {format_bytes(state + held)} "
-            f"even if no kernel value is kept, and {format_bytes(budget)} "
+            f"A fit on {n_rows:,} rows x {n_landmarks:,} landmarks needs {format_bytes(held)} even if "
+            f"no kernel value is kept, and {format_bytes(budget)} "
             f"{'is free' if max_memory is None else 'is the limit set by max_memory'}. Use fewer "
             f"landmarks or rows{'.' if max_memory is None else ', or raise max_memory.'}"
         )
-    place = min(fitting, key=lambda place: place.total)
-    room = (left - place.memory) // (2 * n_landmarks * itemsize)
-    return Plan(n_rows, n_landmarks, budget, state + held, place, tuple(places), int(max(0, room)))
+    read, make = memory_speed(), n_rows * row_seconds()
+    multiply = 2.0 * values * rank / itemsize / (FLOPS_PER_BYTE * read)
+    timed = {
+        "memory": Place("memory", values, 0, make, values / read),
+        "projected": Place("projected", features, 0, make + multiply, features / read),
+    }
+    places = [timed[place.name] for place in fitting]
+    if not places:
+        places = [Place("recomputed", 0, 0, 0.0, make)]
+        disk = disk_speed()
+        if values <= 0.9 * disk.free:
+            places.append(Place("disk", 0, values, make + values / disk.write, values / disk.read))
+    elif project and len(places) == 2:
+        places.reverse()
+    place = places[0] if project and fitting else min(places, key=lambda place: place.total)
+    rivals = tuple(other for other in places if other is not place)
+    return _plan(n_rows, n_landmarks, budget, held, place, rivals, itemsize)
+
+
+def _plan(
+    n_rows: int,
+    n_landmarks: int,
+    budget: int,
+    held: int,
+    place: Place,
+    rivals: tuple[Place, ...],
+    itemsize: int,
+) -> Plan:
+    # Half of what is left: a restriction and a sample may be held together.
+    room = (budget - held - place.memory) // (2 * n_landmarks * itemsize)
+    return Plan(n_rows, n_landmarks, budget, held, place, rivals, int(max(0, room)), itemsize)
+
+
+def pays_to_project(n_landmarks: int, rank: int, passes: float = EXPECTED_PASSES) -> bool:
+    """Whether multiplying ``E P`` out once is cheaper than folding it in every pass.
+
+    Per row, the product costs ``2 v r`` flops; each later pass then reads ``r`` numbers in place of
+    ``v`` and so saves ``4 (v - r)`` bytes. Both are brought to one unit by FLOPS_PER_BYTE.
+
+    >>> pays_to_project(1600, 145)  # few eigenvalues survive: skin
+    True
+    >>> pays_to_project(1600, 1500)
+    False
+    """
+    return 2.0 * n_landmarks * rank < passes * 4.0 * (n_landmarks - rank) * FLOPS_PER_BYTE
+
+
+@contextmanager
+def open_operator(
+    X: Any, feature_map: FeatureMap, plan: Plan, raw: Array | None = None
+) -> Iterator[Operator]:
+    """Rows under a map, with kernel values kept as planned; what is on disk is gone afterwards."""
+    place, projection, width = plan.place.name, feature_map.projection, feature_map.width
+    if place == "memory" and projection is not None:
+        yield KernelOperator(feature_map.kernel_block(X, raw), projection)
+    elif place in ("memory", "projected"):
+        yield FeatureOperator(feature_map.features(X, raw))
+    elif place == "recomputed":
+        fill = feature_map.filler(X.dtype)
+        yield BlockOperator(X, width, projection, fill, plan.room, plan.cost)
+    else:
+        with tempfile.TemporaryDirectory(prefix="aucmax-") as folder:
+            values = _spilled(X, feature_map, Path(folder) / "kernel")
+            yield BlockOperator(values, width, projection, None, plan.room, plan.cost)
+
+
+@contextmanager
+def spilled_features(X: Any, feature_map: FeatureMap) -> Iterator[Array]:
+    """Features in a mapped temporary file."""
+    with tempfile.TemporaryDirectory(prefix="aucmax-") as folder:
+        with RowWriter(Path(folder) / "features", X.dtype) as writer:
+            for block in blocks_of(X, _rows_at_once(feature_map, X)):
+                writer.write(feature_map.features(block))
+        mapped = writer.rows().mapped()
+        yield np.asarray(mapped)
+        del mapped
+
+
+def _spilled(X: Any, feature_map: FeatureMap, path: Path) -> FileRows:
+    with RowWriter(path, X.dtype) as writer:
+        for block in blocks_of(X, _rows_at_once(feature_map, X)):
+            writer.write(feature_map.kernel_block(block))
+    return writer.rows()
+
+
+def _rows_at_once(feature_map: FeatureMap, X: Any) -> int:
+    return int(max(1, _TRIAL_BYTES // (feature_map.width * X.dtype.itemsize)))
 
 
 def preconditioner_bytes(rank: int, n_columns: int) -> int:
@@ -226,6 +338,10 @@ def disk_speed() -> DiskSpeed:
         np.fromfile(path, np.float32)
         read = time.perf_counter() - began
     return DiskSpeed(block.nbytes / written, block.nbytes / read, free)
+
+
+def _seconds(number: float) -> str:
+    return f"{number / 60:.3g} min" if number >= 120 else f"{number:.2g} s"
 
 
 def _fastest(work: Callable[[], object], times: int = 3) -> float:

@@ -10,6 +10,7 @@ from typing import IO, Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from aucmax._checks import is_sparse
 from aucmax._memory import format_bytes
 
 Array = npt.NDArray[Any]
@@ -30,7 +31,9 @@ class FileRows:
     A slice is read, not mapped: mapped pages would count as memory of this process.
     """
 
-    def __init__(self, path: Path, shape: tuple[int, int], dtype: npt.DTypeLike, offset: int = 0) -> None:
+    def __init__(
+        self, path: Path, shape: tuple[int, ...], dtype: npt.DTypeLike, offset: int = 0
+    ) -> None:
         self.path, self.shape, self.dtype = path, shape, np.dtype(dtype)
         self._offset = offset
 
@@ -51,41 +54,49 @@ class FileRows:
 
 
 class RowWriter:
-    """Writes blocks of rows to a file, to be read as :class:`FileRows`."""
+    """Writes blocks of rows to a file, to be read as :class:`FileRows` when it is closed."""
 
     def __init__(self, path: Path, dtype: npt.DTypeLike) -> None:
         self.path, self.dtype = path, np.dtype(dtype)
         self._file: IO[bytes] = path.open("wb")
         self._shape = (0, 0)
 
+    def __enter__(self) -> RowWriter:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
     def write(self, block: Array) -> None:
         try:
-            np.ascontiguousarray(block, dtype=self.dtype).tofile(self._file)
+            self._file.write(np.ascontiguousarray(block, dtype=self.dtype).data)
         except OSError as error:
-            if error.errno != errno.ENOSPC and "requested and" not in str(error):
+            if error.errno != errno.ENOSPC:
                 raise
             raise OSError(
                 errno.ENOSPC,
-                f"The disk is full: rows are kept in {self.path.parent} while a fit runs, and it has no room "
-                f"for more than {format_bytes(self._file.tell())}. Free some, or set TMPDIR to a folder "
-                "on a larger disk",
+                f"The disk of {self.path.parent}, where a fit keeps what does not fit into memory, is "
+                f"full after {format_bytes(self._file.tell())}. Free some, or set TMPDIR to a folder on "
+                "a larger one",
             ) from None
         self._shape = (self._shape[0] + len(block), block.shape[1])
 
-    def close(self) -> FileRows:
-        self._file.close()
+    def rows(self) -> FileRows:
+        """What was written."""
         return FileRows(self.path, self._shape, self.dtype)
 
 
 class ScaledRows:
     """Rows less ``mean``, by ``scale``, in ``dtype``: standardised when they are read."""
 
-    def __init__(self, rows: Rows, mean: Array | None, scale: Array | None, dtype: npt.DTypeLike) -> None:
-        self._rows, self.shape, self.dtype = rows, rows.shape, np.dtype(dtype)
+    def __init__(
+        self, rows: Rows, mean: Array | None, scale: Array | None, dtype: npt.DTypeLike
+    ) -> None:
+        self.rows, self.shape, self.dtype = rows, rows.shape, np.dtype(dtype)
         self._mean, self._scale = mean, scale
 
     def __getitem__(self, index: Any) -> Array:
-        out: Array = np.asarray(self._rows[index])
+        out: Array = np.asarray(self.rows[index])
         if self._mean is not None:
             out = out - self._mean
         if self._scale is not None:
@@ -97,3 +108,13 @@ def blocks_of(rows: Rows, size: int) -> Iterator[Array]:
     """Rows in order, so many at a time."""
     for start in range(0, rows.shape[0], size):
         yield rows[start : start + size]
+
+
+def held_bytes(rows: Any) -> int:
+    """Memory that rows take: none for those in a file."""
+    if isinstance(rows, ScaledRows):
+        return held_bytes(rows.rows)
+    if isinstance(rows, FileRows):
+        return 0
+    parts = (rows.data, rows.indices, rows.indptr) if is_sparse(rows) else (rows,)
+    return sum(int(part.nbytes) for part in parts)

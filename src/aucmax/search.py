@@ -30,7 +30,7 @@ from aucmax._folds import Columns, Fold, HeldOut, check_folds, make_folds
 from aucmax._memory import fits
 from aucmax._progress import GridLine
 from aucmax._threads import one_blas_thread
-from aucmax.classifiers import EPOCHS, MAX_STEPS, KernelScores, feature_operator, map_features
+from aucmax.classifiers import EPOCHS, MAX_STEPS, KernelScores
 from aucmax.features.nystroem import NystroemFeatures
 from aucmax.operators import FeatureOperator, Operator
 from aucmax.pairs import PairLoss
@@ -523,8 +523,12 @@ class KernelAUCClassifierCV(KernelScores, _SearchCV):
     ) -> _Path:
         """All C, or those given, over one map, by the solver asked for."""
         if self.solver == "sgd":
-            return self._descend(map_features(X, mapped, raw), columns, line, about, Cs)
-        return self._walk(self._operator(X, mapped, raw), columns, line, about, Cs)
+            with self._features(X, mapped, raw) as features:
+                return self._descend(features, columns, line, about, Cs)
+        # Every preconditioner projects the rows it samples: where all are not many more, do it once.
+        project = X.shape[0] <= _PROJECTED_SAMPLES * sample_size(mapped.rank)
+        with self._operator(X, mapped, columns.count, raw, project) as operator:
+            return self._walk(operator, columns, line, about, Cs)
 
     def _search_apart(self, X: Any, codes: np.ndarray, columns: Columns, line: GridLine) -> list[_Path]:
         """The same with scaler and map of each fold's own rows; patience is each fold's own, too."""
@@ -543,13 +547,6 @@ class KernelAUCClassifierCV(KernelScores, _SearchCV):
             held_out = [[part for (part,) in parts] for parts in shortest]
             paths.append(_Path(scores, [], [], records, held_out))
         return paths
-
-    def _operator(self, X: Any, mapped: Any, raw: np.ndarray | None = None) -> Operator:
-        # Every preconditioner projects the rows it samples: where all are not many more, do it once.
-        project = None
-        if isinstance(mapped, NystroemFeatures):
-            project = X.shape[0] <= _PROJECTED_SAMPLES * sample_size(mapped.rank_) or None
-        return feature_operator(X, mapped, raw, project)
 
     def _fit_best(self, X: Any, columns: Columns, line: GridLine) -> np.ndarray:
         """Fit to all rows at the chosen C alone."""

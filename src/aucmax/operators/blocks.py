@@ -8,16 +8,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from aucmax import _compiled
 from aucmax._threads import Scratch, cache_rows, over_blocks
-from aucmax.operators.memory import KernelOperator
+from aucmax.operators.memory import FeatureOperator, KernelOperator
 from aucmax.operators.protocol import Operator
 from aucmax.pairs import Floats, Indices
 from aucmax.rows import Rows
 
 Array = npt.NDArray[Any]
 
-#: Sums over so many rows are kept apart and added in float64, in order: the result does not depend on
-#: which thread was first.
+#: Sums over so many rows are kept apart and added in order: the result does not depend on which thread
+#: was first.
 _SUM_ROWS = 2**15
 
 
@@ -28,7 +29,10 @@ class BlockOperator:
     ----------
     X : rows (n, d)
         What blocks are made from: data, or the kernel values themselves on disk.
-    projection : array of shape (v, r)
+    width : int
+        ``v``, the number of kernel values of a row.
+    projection : array of shape (v, r), optional
+        None: the kernel values are the features.
     fill : callable, optional
         Puts the kernel values of rows (m, d) into an array (m, v). None: ``X`` is these values.
     room : int
@@ -40,49 +44,59 @@ class BlockOperator:
     def __init__(
         self,
         X: Rows,
-        projection: Floats,
+        width: int,
+        projection: Floats | None = None,
         fill: Callable[[Any, Array], Array] | None = None,
         room: int = 0,
         cost: float = 10.0,
     ) -> None:
         self._X, self._fill, self._projection = X, fill, projection
         self._dtype, self.room = X.dtype, room
-        self.n_rows, (self._width, self.n_columns) = X.shape[0], projection.shape
+        self.n_rows, self._width = X.shape[0], width
+        self.n_columns = width if projection is None else projection.shape[1]
         self.nbytes = int(cost * self.n_rows * self._width * self._dtype.itemsize)
         self._scratch = Scratch()
 
     def scores(self, coef: Floats) -> Floats:
-        folded = (self._projection @ coef).astype(self._dtype)
-        out: Floats = np.empty((self.n_rows, coef.shape[1]), order="F")
+        folded = coef if self._projection is None else self._projection @ coef
+        right = np.ascontiguousarray(folded.T, dtype=np.float64)
+        out: Floats = np.empty((len(right), self.n_rows))
 
         def work(rows: slice) -> None:
             for part, block in self._blocks(rows):
-                out[part] = block @ folded
+                _compiled.run("thin_scores", block, right, out[:, part], 0, len(block))
 
         over_blocks(work, self.n_rows, 0, _SUM_ROWS)
-        return out
+        return out.T
 
     def pullback(self, gradient: Floats) -> Floats:
-        narrow = np.ascontiguousarray(gradient.T, dtype=self._dtype)
-        sums = np.zeros((-(-self.n_rows // _SUM_ROWS), len(narrow), self._width))
+        left = np.ascontiguousarray(gradient.T, dtype=np.float64)
+        sums = np.zeros((-(-self.n_rows // _SUM_ROWS), len(left), self._width))
 
         def work(rows: slice) -> None:
             total = sums[rows.start // _SUM_ROWS]
             for part, block in self._blocks(rows):
-                total += narrow[:, part] @ block
+                _compiled.run("thin_pullback", block, left[:, part], total, 0, len(block))
 
         over_blocks(work, self.n_rows, 0, _SUM_ROWS)
-        out: Floats = self._projection.T @ sums.sum(axis=0).T
-        return out
+        out: Floats = sums.sum(axis=0).T
+        return out if self._projection is None else self._projection.T @ out
 
     def rows(self, index: Indices) -> Array:
-        features: Array = self._values(index) @ self._projection.astype(self._dtype)
-        return features
+        values = self._values(index)
+        if self._projection is not None:
+            values = values @ self._projection.astype(self._dtype)
+        return values
 
     def restricted(self, index: Indices) -> Operator | None:
         if index.size > self.room:
             return None
-        return KernelOperator(self._values(index), self._projection)
+        values = self._values(index)
+        return (
+            FeatureOperator(values)
+            if self._projection is None
+            else KernelOperator(values, self._projection)
+        )
 
     def _blocks(self, rows: slice) -> Iterator[tuple[slice, Array]]:
         """Blocks of kernel values that fit the cache, each valid until the next."""
