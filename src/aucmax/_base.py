@@ -20,6 +20,8 @@ from aucmax._checks import (
     drop_absent,
     is_sparse,
 )
+from aucmax.rows import BlockedRows
+from aucmax.sources import BLOCK_ROWS, Source, is_source, open_rows, source_blocks
 
 #: Kernel values up to this size are kept in float64 when the data is; larger ones in float32. Small
 #: problems so agree with any float64 optimiser; large ones take half the memory and time.
@@ -37,9 +39,12 @@ class RankingClassifier(ClassifierMixin, BaseEstimator):
     def _fit(self, X: Any, y: Any, sample_weight: Any = None, **extra: Any) -> Any:
         """Check, standardise, learn; ``_fit_columns`` gets what ``_prepare`` makes of the rest."""
         self._check_params()
-        with all_or_nothing(self):
-            check_labels(y)
-            X, y = check_rows(self, X, y)
+        with all_or_nothing(self), open_rows(X, y, sample_weight) as given:
+            if given is None:
+                check_labels(y)
+                X, y = check_rows(self, X, y)
+            else:
+                X, y, sample_weight = self._take_source(given)
             check_classification_targets(y)
             weight = check_weight(sample_weight, X.shape[0])
             extra = self._prepare(X, y, weight, **extra)
@@ -61,9 +66,22 @@ class RankingClassifier(ClassifierMixin, BaseEstimator):
                 ) from None
         return self
 
+    def _take_source(self, source: Source) -> tuple[BlockedRows, np.ndarray, Any]:
+        check_labels(source.y)
+        X = BlockedRows(source.rows, dtype=source.rows.dtype)
+        y = np.asarray(source.y)
+        if y.shape != (X.shape[0],):
+            raise ValueError(f"y must have one label for each of {X.shape[0]} rows; got {y.shape}.")
+        self.n_features_in_ = X.shape[1]
+        if source.names is not None:
+            self.feature_names_in_ = np.array(source.names, dtype=object)
+        return X, y, source.weight
+
     def _fit_scaler(self, X: Any, weight: np.ndarray) -> StandardScaler | None:
         if not self.standardize:
             return None
+        if isinstance(X, BlockedRows):
+            return _scaler_by_blocks(X, weight)
         # Centring would turn a CSR matrix into a dense one, so that is only scaled.
         scaler = StandardScaler(with_mean=not is_sparse(X)).set_output(transform="default")
         # Only ratios of weights matter to it; tiny or huge ones would underflow or overflow. Equal
@@ -77,7 +95,11 @@ class RankingClassifier(ClassifierMixin, BaseEstimator):
         return scaler
 
     def _scaled(self, X: Any) -> Any:
-        return X if self.scaler_ is None else self.scaler_.transform(X)
+        if self.scaler_ is None:
+            return X
+        if isinstance(X, BlockedRows):
+            return X.scaled(self.scaler_.mean_, self.scaler_.scale_)
+        return self.scaler_.transform(X)
 
     def _check_params(self) -> None:
         raise NotImplementedError
@@ -116,7 +138,21 @@ class RankingClassifier(ClassifierMixin, BaseEstimator):
         Shape (n,) for two classes, where positive means ``classes_[1]``; otherwise (n, n_classes).
         """
         check_is_fitted(self)
-        X = check_rows(self, X, reset=False)
+        if is_source(X):
+            names = getattr(self, "feature_names_in_", None)
+            blocks = source_blocks(X, None if names is None else names.tolist())
+            return np.concatenate([self._decide(self._as_block(block)) for block in blocks])
+        return self._decide(check_rows(self, X, reset=False))
+
+    def _as_block(self, block: np.ndarray) -> np.ndarray:
+        if block.ndim != 2 or block.shape[1] != self.n_features_in_:
+            raise ValueError(
+                f"A block of X has shape {block.shape}; {type(self).__name__} was fitted to "
+                f"{self.n_features_in_} columns."
+            )
+        return block
+
+    def _decide(self, X: Any) -> np.ndarray:
         with np.errstate(over="ignore", invalid="ignore"):  # found and named below
             scores = self._scores(X).astype(np.float64) + self.intercept_
         finite = np.isfinite(scores).all(axis=1)
@@ -149,6 +185,16 @@ class RankingClassifier(ClassifierMixin, BaseEstimator):
         return tags
 
 
+def _scaler_by_blocks(X: BlockedRows, weight: np.ndarray) -> StandardScaler:
+    """As :class:`StandardScaler` fits, from rows that are read once."""
+    scaler, equal = StandardScaler(), not np.ptp(weight)
+    share = weight / weight.max()
+    for start in range(0, X.shape[0], BLOCK_ROWS):
+        part = slice(start, start + BLOCK_ROWS)
+        scaler.partial_fit(X[part].astype(np.float64), sample_weight=None if equal else share[part])
+    return scaler
+
+
 class LinearScores:
     """Scores that are linear in X, kept in its units whatever units they were learnt in."""
 
@@ -176,8 +222,11 @@ class WeightedClassifier(RankingClassifier):
         Parameters
         ----------
         X : array, CSR matrix or data frame of shape (n, d)
+            Or more than memory holds: a ``numpy.memmap``, the path of a file or of a folder of Parquet
+            files, or an iterable of blocks (X, y) or (X, y, weight).
         y : array of shape (n,)
-            Any two labels, or more: then each class is ranked against the rest.
+            Any two labels, or more: then each class is ranked against the rest. The name of a column
+            if X is a path; None if X is blocks.
         sample_weight : array of shape (n,), optional
             A pair weighs the product of its rows' weights. A row of weight 0 is absent, from the
             standardisation, landmarks and bandwidth as well.

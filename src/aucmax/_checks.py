@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from aucmax.rows import BlockedRows
+
 
 def is_sparse(X: Any) -> bool:
     """Whether rows are a scipy sparse matrix or array (for type checkers: X stays of any type)."""
@@ -79,9 +81,13 @@ def check_rows(estimator: Any, X: Any, y: Any = "no_validation", *, reset: bool 
     """Feature rows as a float array or CSR matrix; columns are remembered (or compared) by name.
 
     As scikit-learn's ``validate_data``, except that a bad entry is reported with its column and row.
-    Returns X, or X and y where y is given.
+    Returns X, or X and y where y is given. Rows that come in blocks were checked when they were read.
     """
     from sklearn.utils.validation import validate_data
+
+    if isinstance(X, BlockedRows):
+        estimator.n_features_in_ = X.shape[1]
+        return X
 
     try:
         checked = validate_data(
@@ -254,6 +260,8 @@ def drop_absent(X: Any, y: np.ndarray | None, weight: np.ndarray) -> tuple[Any, 
     if weight.all():
         return X, y, weight
     keep = np.flatnonzero(weight)
+    if isinstance(X, BlockedRows):
+        return X.taken(keep), None if y is None else y[keep], weight[keep]
     return X[keep], None if y is None else y[keep], weight[keep]
 
 

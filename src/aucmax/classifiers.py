@@ -26,7 +26,7 @@ from aucmax.features.fourier import FOURIER_KERNELS, FourierFeatures
 from aucmax.features.kernels import KERNELS
 from aucmax.features.landmarks import STRATEGIES
 from aucmax.features.nystroem import NystroemFeatures, landmark_count
-from aucmax.operators import FeatureOperator, Operator
+from aucmax.operators import BlockOperator, FeatureOperator, Operator
 from aucmax.pairs import PairLoss
 from aucmax.plan import (
     TRIAL_ROWS,
@@ -36,7 +36,7 @@ from aucmax.plan import (
     rate_of_rows,
     spilled_features,
 )
-from aucmax.rows import held_bytes
+from aucmax.rows import BlockedRows, held_bytes
 from aucmax.solvers.epochs import run_epochs
 from aucmax.solvers.newton import Solution, minimize
 from aucmax.solvers.stochastic import PairSGD, first_step, mean_square
@@ -94,6 +94,11 @@ class _NewtonClassifier(WeightedClassifier):
                 f"rounding allows no further progress, so raise tol={self.tol:g} or lower C={self.C:g}"
             )
         warn_user(f"{type(self).__name__} stopped {done} the optimum: {advice}.", ConvergenceWarning)
+
+
+def linear_operator(X: Any) -> Operator:
+    """Rows as features."""
+    return BlockOperator(X, X.shape[1], cost=2.0) if isinstance(X, BlockedRows) else FeatureOperator(X)
 
 
 def _landmark_bytes(n_landmarks: int, n_features: int) -> int:
@@ -431,4 +436,4 @@ class LinearAUCClassifier(LinearScores, _NewtonClassifier):
         self.verbose = verbose
 
     def _fit_columns(self, X: Any, codes: np.ndarray, weight: np.ndarray, **_: Any) -> None:
-        self._set_coef(self._solve(FeatureOperator(X), codes, weight).coef)
+        self._set_coef(self._solve(linear_operator(X), codes, weight).coef)

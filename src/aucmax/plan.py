@@ -125,8 +125,8 @@ class Plan:
             f"{self.n_rows:,} rows x {self.n_landmarks:,} landmarks: kernel values of "
             f"{format_bytes(self._values)} {kept[self.place.name]}; {format_bytes(self.held)} for rows "
             f"and solver, {format_bytes(self.budget)} may be used.",
-            f"A pass takes about {_seconds(self.place.per_pass)}; {EXPECTED_PASSES} passes, with what goes "
-            f"before, {_seconds(self.place.total)}.",
+            f"A pass takes about {_seconds(self.place.per_pass)}, and {EXPECTED_PASSES} of them with "
+            f"what goes before {_seconds(self.place.total)}.",
         ]
         for rival in self.rivals:
             lines.append(f"({rival.name}: {_seconds(rival.total)}.)")

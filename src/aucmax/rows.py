@@ -9,8 +9,8 @@ from typing import IO, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 
-from aucmax._checks import is_sparse
 from aucmax._memory import format_bytes
 
 Array = npt.NDArray[Any]
@@ -19,10 +19,13 @@ Array = npt.NDArray[Any]
 class Rows(Protocol):
     """What an array is to those who only ever take some of its rows."""
 
-    shape: tuple[int, ...]
-    dtype: np.dtype[Any]
+    @property
+    def shape(self) -> tuple[int, ...]: ...
 
-    def __getitem__(self, index: Any) -> Array: ...
+    @property
+    def dtype(self) -> np.dtype[Any]: ...
+
+    def __getitem__(self, index: Any, /) -> Any: ...
 
 
 class FileRows:
@@ -65,7 +68,15 @@ class RowWriter:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
         self._file.close()
+
+    @property
+    def width(self) -> int:
+        """Columns written so far; 0 before the first block."""
+        return self._shape[1]
 
     def write(self, block: Array) -> None:
         try:
@@ -75,9 +86,9 @@ class RowWriter:
                 raise
             raise OSError(
                 errno.ENOSPC,
-                f"The disk of {self.path.parent}, where a fit keeps what does not fit into memory, is "
-                f"full after {format_bytes(self._file.tell())}. Free some, or set TMPDIR to a folder on "
-                "a larger one",
+                f"The disk of {self.path.parent}, where a fit keeps what does not fit into memory, "
+                f"is full after {format_bytes(self._file.tell())}. Free some, or set TMPDIR to a "
+                "folder on a larger one",
             ) from None
         self._shape = (self._shape[0] + len(block), block.shape[1])
 
@@ -86,22 +97,50 @@ class RowWriter:
         return FileRows(self.path, self._shape, self.dtype)
 
 
-class ScaledRows:
-    """Rows less ``mean``, by ``scale``, in ``dtype``: standardised when they are read."""
+class BlockedRows:
+    """Rows that were checked when they were first read, standardised and narrowed when they are used.
+
+    Parameters
+    ----------
+    rows : Rows
+    mean, scale : arrays of shape (d,), optional
+    dtype : of what is given
+    keep : array of int, optional
+        Which rows there are; all of them by default.
+    """
 
     def __init__(
-        self, rows: Rows, mean: Array | None, scale: Array | None, dtype: npt.DTypeLike
+        self,
+        rows: Rows,
+        mean: Array | None = None,
+        scale: Array | None = None,
+        dtype: npt.DTypeLike = np.float64,
+        keep: npt.NDArray[np.intp] | None = None,
     ) -> None:
-        self.rows, self.shape, self.dtype = rows, rows.shape, np.dtype(dtype)
-        self._mean, self._scale = mean, scale
+        self.rows, self.dtype, self._mean, self._scale = rows, np.dtype(dtype), mean, scale
+        self._keep = keep
+        self.shape: tuple[int, ...] = (rows.shape[0] if keep is None else keep.size, rows.shape[1])
 
     def __getitem__(self, index: Any) -> Array:
-        out: Array = np.asarray(self.rows[index])
+        out: Array = np.asarray(self.rows[index if self._keep is None else self._keep[index]])
         if self._mean is not None:
             out = out - self._mean
         if self._scale is not None:
             out = out / self._scale
         return out.astype(self.dtype, copy=False)
+
+    def astype(self, dtype: npt.DTypeLike, copy: bool = True) -> BlockedRows:
+        """The same rows, given in another dtype."""
+        return BlockedRows(self.rows, self._mean, self._scale, dtype, self._keep)
+
+    def scaled(self, mean: Array | None, scale: Array | None) -> BlockedRows:
+        """The same rows less ``mean``, by ``scale``."""
+        return BlockedRows(self.rows, mean, scale, self.dtype, self._keep)
+
+    def taken(self, keep: npt.NDArray[np.intp]) -> BlockedRows:
+        """Some of the rows, unread."""
+        own = keep if self._keep is None else self._keep[keep]
+        return BlockedRows(self.rows, self._mean, self._scale, self.dtype, own)
 
 
 def blocks_of(rows: Rows, size: int) -> Iterator[Array]:
@@ -112,9 +151,10 @@ def blocks_of(rows: Rows, size: int) -> Iterator[Array]:
 
 def held_bytes(rows: Any) -> int:
     """Memory that rows take: none for those in a file."""
-    if isinstance(rows, ScaledRows):
+    if isinstance(rows, BlockedRows):
         return held_bytes(rows.rows)
     if isinstance(rows, FileRows):
         return 0
-    parts = (rows.data, rows.indices, rows.indptr) if is_sparse(rows) else (rows,)
-    return sum(int(part.nbytes) for part in parts)
+    if sparse.issparse(rows):
+        return sum(int(getattr(rows, part).nbytes) for part in ("data", "indices", "indptr"))
+    return int(rows.nbytes)

@@ -30,7 +30,7 @@ from aucmax._folds import Columns, Fold, HeldOut, check_folds, make_folds
 from aucmax._memory import fits
 from aucmax._progress import GridLine
 from aucmax._threads import one_blas_thread
-from aucmax.classifiers import EPOCHS, MAX_STEPS, KernelScores
+from aucmax.classifiers import EPOCHS, MAX_STEPS, KernelScores, linear_operator
 from aucmax.features.nystroem import NystroemFeatures
 from aucmax.operators import FeatureOperator, Operator
 from aucmax.pairs import PairLoss
@@ -658,7 +658,7 @@ class LinearAUCClassifierCV(LinearScores, _SearchCV):
         self.n_splits_ = len(folds)
         positives = self._positives(codes)
         self.Cs_ = self._grid(positives, weight)
-        operator, columns = FeatureOperator(X), Columns(positives, weight, folds, bool(self.refit))
+        operator, columns = linear_operator(X), Columns(positives, weight, folds, bool(self.refit))
         with GridLine(self.verbose, self.Cs_.size) as line:
             path = self._walk(operator, columns, line, {})
         C = self._choose(path.scores[:, None])[1]

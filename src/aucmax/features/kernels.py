@@ -23,6 +23,7 @@ import numpy.typing as npt
 
 from aucmax._checks import is_sparse
 from aucmax._threads import Scratch, over_blocks
+from aucmax.rows import BlockedRows
 
 Array = npt.NDArray[Any]
 
@@ -224,7 +225,7 @@ def resolve_gamma(gamma: str | float, X: Any, weight: Array, kernel: str) -> flo
         return float(gamma)
     if gamma == "distance":
         X, weight = X[:GAMMA_ROWS], weight[:GAMMA_ROWS]
-    centre = np.asarray(X.T @ weight).ravel() / weight.sum()
+    centre = _weighted_sum(X, weight) / weight.sum()
     size = float(np.abs(centre).max(initial=0.0))
     if gamma == "scale":
         centre = np.full(centre.size, centre.mean())
@@ -233,6 +234,14 @@ def resolve_gamma(gamma: str | float, X: Any, weight: Array, kernel: str) -> flo
     # What rounding leaves of a constant column is no spread.
     noise = X.shape[1] * (4.0 * np.finfo(X.dtype).eps * size) ** power
     return 1.0 / spread if spread > noise else 1.0
+
+
+def _weighted_sum(X: Any, weight: Array) -> Array:
+    if not isinstance(X, BlockedRows):
+        return np.asarray(X.T @ weight).ravel()
+    parts = [slice(i, i + GAMMA_ROWS) for i in range(0, X.shape[0], GAMMA_ROWS)]
+    total: Array = np.sum([weight[part] @ X[part] for part in parts], axis=0)
+    return total
 
 
 def _mean_distance(X: Any, weight: Array, centre: Array, power: int) -> float:

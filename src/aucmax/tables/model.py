@@ -19,15 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 from aucmax._checks import all_or_nothing, check_choice, check_number, check_weight, warn_user
 from aucmax.calibration import IsotonicCalibrator, SigmoidCalibrator, make_calibrator
 from aucmax.metrics import roc_auc, roc_auc_interval
-from aucmax.search import KernelAUCClassifierCV
-from aucmax.tables.columns import (
-    feature_names,
-    features,
-    make_preprocessor,
-    normal_frame,
-    reading_schema,
-)
-from aucmax.tables.frames import (
+from aucmax.reading.frames import (
     RowError,
     TableError,
     as_frame,
@@ -36,8 +28,16 @@ from aucmax.tables.frames import (
     frame_hash,
     row_weights,
 )
+from aucmax.reading.read import file_hash, read_table
+from aucmax.search import KernelAUCClassifierCV
+from aucmax.tables.columns import (
+    feature_names,
+    features,
+    make_preprocessor,
+    normal_frame,
+    reading_schema,
+)
 from aucmax.tables.labels import known_labels, two_labels
-from aucmax.tables.read import file_hash, read_table
 from aucmax.tables.study import study_columns
 from aucmax.tables.surprises import Surprises, count_surprises, tell_surprises
 from aucmax.thresholds import Aim, Threshold, choose_threshold
