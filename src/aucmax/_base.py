@@ -36,10 +36,13 @@ class RankingClassifier(ClassifierMixin, BaseEstimator):
     intercept_: np.ndarray
     scaler_: StandardScaler | None
 
+    #: Whether a fit reads rows by blocks, and so takes what is no array.
+    _takes_blocks = False
+
     def _fit(self, X: Any, y: Any, sample_weight: Any = None, **extra: Any) -> Any:
         """Check, standardise, learn; ``_fit_columns`` gets what ``_prepare`` makes of the rest."""
         self._check_params()
-        with all_or_nothing(self), open_rows(X, y, sample_weight) as given:
+        with all_or_nothing(self), open_rows(X, y, sample_weight, self._takes_blocks) as given:
             if given is None:
                 check_labels(y)
                 X, y = check_rows(self, X, y)

@@ -30,6 +30,7 @@ from aucmax.operators import BlockOperator, FeatureOperator, Operator
 from aucmax.pairs import PairLoss
 from aucmax.plan import (
     TRIAL_ROWS,
+    Plan,
     budget_bytes,
     open_operator,
     plan_fit,
@@ -55,6 +56,7 @@ class _NewtonClassifier(WeightedClassifier):
     tol: float
     max_iter: int | str
     verbose: int
+    _takes_blocks = True
 
     def _check_params(self) -> None:
         check_number("C", self.C)
@@ -184,7 +186,15 @@ class KernelScores:
         project: bool = False,
     ) -> Iterator[Operator]:
         """Rows under a fitted map, as a solver sees them: where the memory allowed has room."""
-        plan = plan_fit(
+        plan = self._plan(X, mapped, n_columns, project, measure=bool(self.verbose))
+        self.place_ = plan.place.name
+        if self.verbose:
+            print(plan, file=sys.stderr)
+        with open_operator(X, mapped, plan, raw) as operator:
+            yield operator
+
+    def _plan(self, X: Any, mapped: Any, n_columns: int, project: bool, measure: bool) -> Plan:
+        return plan_fit(
             X.shape[0],
             mapped.width,
             lambda: rate_of_rows(mapped.filler(X.dtype), X[:TRIAL_ROWS], mapped.width),
@@ -194,13 +204,24 @@ class KernelScores:
             held=held_bytes(X) + _landmark_bytes(mapped.width, X.shape[1]),
             max_memory=self.max_memory,
             project=project,
-            measure=bool(self.verbose),
+            measure=measure,
         )
-        self.place_ = plan.place.name
-        if self.verbose:
-            print(plan, file=sys.stderr)
-        with open_operator(X, mapped, plan, raw) as operator:
-            yield operator
+
+    def plan(self, X: Any) -> Plan:
+        """What a fit to these rows would keep where, and how long it would take, without the fit.
+
+        A map with landmarks at random stands for the one to come.
+        """
+        X = self._block_rows(X)
+        made = self._make_map().set_params(random_state=0)
+        if self.feature_map == "nystroem" and isinstance(self.landmarks, str):
+            made.set_params(landmarks="uniform")
+        mapped = made.fit(X[: max(TRIAL_ROWS, 2 * self._width(X.shape[0]))])
+        return self._plan(X, mapped, self._columns_together(), False, measure=True)
+
+    def _columns_together(self) -> int:
+        """Columns that are solved together, of two classes."""
+        return 1
 
     @contextmanager
     def _features(

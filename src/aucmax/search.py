@@ -90,6 +90,7 @@ class _SearchCV(RankingClassifier):
     tol: float
     max_iter: int | str
     verbose: int
+    _takes_blocks = True
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> Any:
         """Search, then fit to all rows at what was found best.
@@ -451,6 +452,10 @@ class KernelAUCClassifierCV(KernelScores, _SearchCV):
             return super()._paper_range(positives, weight)
         low, high, count = _PAPER_LAMBDA
         return 1.0 / (high * weight.sum()), 1.0 / (low * weight.sum()), count
+
+    def _columns_together(self) -> int:
+        folds = self.cv if isinstance(self.cv, Integral) else getattr(self.cv, "n_splits", 3)
+        return int(folds) + 1
 
     def _factors(self) -> np.ndarray:
         """The multiples of gamma."""

@@ -50,9 +50,9 @@ def is_source(X: Any) -> bool:
 
 
 @contextmanager
-def open_rows(X: Any, y: Any, sample_weight: Any) -> Iterator[Source | None]:
+def open_rows(X: Any, y: Any, sample_weight: Any, wanted: bool = True) -> Iterator[Source | None]:
     """Rows to fit to, None if they are an array; what was written for them is gone afterwards."""
-    if not is_source(X):
+    if not wanted or not is_source(X):
         yield None
     elif isinstance(X, np.memmap):
         if X.ndim != 2:
