@@ -407,7 +407,7 @@ class Newton:
                 size[i] = size_now
             self._products[columns[open_]] = count
             open_ = open_[~settled[open_] & (count < limits[open_])]
-        self._share = hessian.n_rows / self.operator.n_rows
+        self._share = max(1, hessian.n_rows) / self.operator.n_rows
         if hessian.rows is not None:
             self._count(1, hessian.n_rows)  # to copy them
             self._count(1)
