@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import os
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -20,6 +23,7 @@ from aucmax._checks import (
     drop_absent,
     is_sparse,
 )
+from aucmax.checkpoint import Checkpoint, describe_fit
 from aucmax.rows import BlockedRows
 from aucmax.sources import BLOCK_ROWS, Source, is_source, open_rows, source_blocks
 
@@ -32,6 +36,7 @@ class RankingClassifier(ClassifierMixin, BaseEstimator):
     """Labels, standardised rows, one column of scores per ranked class, threshold, decision."""
 
     standardize: bool
+    checkpoint: Any = None
     classes_: np.ndarray
     intercept_: np.ndarray
     scaler_: StandardScaler | None
@@ -59,8 +64,13 @@ class RankingClassifier(ClassifierMixin, BaseEstimator):
                     f"one class, {self.classes_.tolist()[0]!r}."
                 )
             try:
-                with np.errstate(over="ignore", invalid="ignore"):  # found and named
-                    self.scaler_ = self._fit_scaler(X, weight)
+                with (
+                    np.errstate(over="ignore", invalid="ignore"),  # found and named
+                    self._keeping(X, codes, weight, extra),
+                ):
+                    self.scaler_ = self._kept.fitted(
+                        "scaler", lambda: self._fit_scaler(X, weight), lambda: _new_scaler(X)
+                    )
                     self._fit_columns(self._scaled(X), codes, weight, **extra)
             except FloatingPointError as error:
                 raise ValueError(
@@ -80,13 +90,35 @@ class RankingClassifier(ClassifierMixin, BaseEstimator):
             self.feature_names_in_ = np.array(source.names, dtype=object)
         return X, y, source.weight
 
+    @contextmanager
+    def _keeping(
+        self, X: Any, codes: np.ndarray, weight: np.ndarray, extra: dict[str, Any]
+    ) -> Iterator[None]:
+        """The checkpoint of this fit as ``_kept``, gone when the fit is done."""
+        self._kept = Checkpoint()
+        try:
+            if self.checkpoint is not None:
+                labels = (codes, self.classes_)
+                data = {"X": (X,), "y": labels, "sample_weight": (weight,), **self._more_data(**extra)}
+                self._kept = Checkpoint(self.checkpoint, describe_fit(self, data))
+                if self._kept.before and getattr(self, "verbose", 0):
+                    spent = f"{self._kept.before:.0f} s of it are done"
+                    print(f"Going on from {self.checkpoint}: {spent}", file=sys.stderr)
+            yield
+            self._kept.remove()
+        finally:
+            del self._kept
+
+    def _more_data(self, **extra: Any) -> dict[str, Sequence[Any]]:
+        """Arrays beside rows, labels and weights that the fit depends on, by name."""
+        return {}
+
     def _fit_scaler(self, X: Any, weight: np.ndarray) -> StandardScaler | None:
         if not self.standardize:
             return None
         if isinstance(X, BlockedRows):
             return _scaler_by_blocks(X, weight)
-        # Centring would turn a CSR matrix into a dense one, so that is only scaled.
-        scaler = StandardScaler(with_mean=not is_sparse(X)).set_output(transform="default")
+        scaler = _new_scaler(X)
         # Only ratios of weights matter to it; tiny or huge ones would underflow or overflow. Equal
         # ones are left out, since weighing takes twice the time.
         scaler.fit(X, sample_weight=weight / weight.max() if np.ptp(weight) else None)
@@ -182,6 +214,12 @@ class RankingClassifier(ClassifierMixin, BaseEstimator):
         """Scores (n, n_classes) of which the highest wins."""
         return decision
 
+    def __getstate__(self) -> dict[str, Any]:
+        """With the checkpoint's path as text, which files of a model can hold and any system reads."""
+        state: dict[str, Any] = super().__getstate__()
+        path = state.get("checkpoint")
+        return {**state, "checkpoint": os.fspath(path)} if isinstance(path, os.PathLike) else state
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
@@ -237,6 +275,11 @@ class WeightedClassifier(RankingClassifier):
         return self._fit(X, y, sample_weight)
 
 
+def _new_scaler(X: Any) -> StandardScaler:
+    # Centring would turn a CSR matrix into a dense one, so that is only scaled.
+    return StandardScaler(with_mean=not is_sparse(X)).set_output(transform="default")
+
+
 def balanced_threshold(scores: np.ndarray, positive: np.ndarray, weight: np.ndarray) -> float:
     """Cut with the largest sensitivity + specificity, midway between two neighbouring scores.
 
@@ -255,9 +298,14 @@ def balanced_threshold(scores: np.ndarray, positive: np.ndarray, weight: np.ndar
     return float(0.5 * (scores[best] + scores[best + 1]))
 
 
+def draw_seed(random_state: Any) -> int:
+    """A seed for NumPy's newer generator from scikit-learn's ``random_state``."""
+    return int(check_random_state(random_state).randint(2**31))
+
+
 def generator(random_state: Any) -> np.random.Generator:
     """NumPy's newer generator from scikit-learn's ``random_state``."""
-    return np.random.default_rng(check_random_state(random_state).randint(2**31))
+    return np.random.default_rng(draw_seed(random_state))
 
 
 def plain_records(history: Iterable[Any]) -> list[dict[str, Any]]:

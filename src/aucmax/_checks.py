@@ -143,8 +143,10 @@ def all_or_nothing(estimator: Any) -> Iterator[None]:
         yield
     except KeyboardInterrupt:
         _forget(estimator)
+        path = getattr(estimator, "checkpoint", None)
+        more = "" if path is None else f" Fit again to go on from its checkpoint {str(path)!r}."
         raise KeyboardInterrupt(
-            f"{type(estimator).__name__}.fit was interrupted; the estimator is left unfitted."
+            f"{type(estimator).__name__}.fit was interrupted; the estimator is left unfitted.{more}"
         ) from None
     except BaseException:
         _forget(estimator)

@@ -15,7 +15,7 @@ from aucmax._base import (
     FLOAT64_BYTES,
     LinearScores,
     WeightedClassifier,
-    generator,
+    draw_seed,
     plain,
     plain_records,
 )
@@ -76,6 +76,8 @@ class _NewtonClassifier(WeightedClassifier):
                 tol=self.tol,
                 max_iter=max_iter,
                 on_record=line if self.verbose else None,
+                state=self._kept.recall("newton"),
+                on_state=self._kept.hook("newton"),
             )
         self._set_thresholds(solution.scores, positives, weight)
         self.objective_ = plain(solution.objective)
@@ -287,6 +289,10 @@ class KernelAUCClassifier(KernelScores, _NewtonClassifier):
         Memory that a fit may use, in bytes or as "4GB"; None is four fifths of what is free. Kernel
         values that do not fit are made anew in every pass or kept on disk, whichever is faster by
         measurement; the minimum is the same.
+    checkpoint : path or None, default=None
+        A file that keeps what the fit has reached, written after each Newton step or epoch, though
+        for no more than a twentieth of the time. A fit of the same data and parameters goes on from
+        it; one of others refuses it. It is removed when the fit is done.
     random_state : int, RandomState or None, default=None
     verbose : int, default=0
         1 shows a live line: objective, estimated distance to the optimum, training AUC.
@@ -346,6 +352,7 @@ class KernelAUCClassifier(KernelScores, _NewtonClassifier):
         tol: float = 1e-4,
         max_iter: int | str = "auto",
         max_memory: int | str | None = None,
+        checkpoint: Any = None,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
@@ -362,6 +369,7 @@ class KernelAUCClassifier(KernelScores, _NewtonClassifier):
         self.tol = tol
         self.max_iter = max_iter
         self.max_memory = max_memory
+        self.checkpoint = checkpoint
         self.random_state = random_state
         self.verbose = verbose
 
@@ -372,7 +380,9 @@ class KernelAUCClassifier(KernelScores, _NewtonClassifier):
 
     def _fit_columns(self, X: Any, codes: np.ndarray, weight: np.ndarray, **_: Any) -> None:
         X = self._block_rows(X)
-        self.feature_map_ = self._make_map().fit(X, codes, sample_weight=weight)
+        self.feature_map_ = self._kept.fitted(
+            "map", lambda: self._make_map().fit(X, codes, sample_weight=weight), self._make_map
+        )
         if self.solver == "sgd":
             with self._features(X, self.feature_map_) as features:
                 coef = self._descend(features, codes, weight)
@@ -391,6 +401,7 @@ class KernelAUCClassifier(KernelScores, _NewtonClassifier):
             alpha=1.0 / (self.C * weight.sum()),
             eta0=first_step(mean_square(features)),
         )
+        seed = self._kept.once("seed", lambda: draw_seed(self.random_state))
         epochs = EPOCHS if self.max_iter == "auto" else int(self.max_iter)
         with LiveLine(partial(describe_epoch, epochs=epochs)) as line:
             coef, _, history = run_epochs(
@@ -398,9 +409,11 @@ class KernelAUCClassifier(KernelScores, _NewtonClassifier):
                 features,
                 positives,
                 weight,
-                generator(self.random_state),
+                np.random.default_rng(seed),
                 epochs,
                 on_record=line if self.verbose else None,
+                state=self._kept.recall("epochs"),
+                on_state=self._kept.hook("epochs"),
             )
         self._set_thresholds(FeatureOperator(features).scores(coef), positives, weight)
         self.history_, self.n_iter_ = plain_records(history), len(history)
@@ -419,7 +432,7 @@ class LinearAUCClassifier(LinearScores, _NewtonClassifier):
         Weight of the loss against the penalty, per average row.
     standardize : bool, default=True
         Scale features to unit variance and, unless ``X`` is sparse, to zero mean.
-    tol, max_iter, verbose
+    tol, max_iter, checkpoint, verbose
         As in :class:`KernelAUCClassifier`.
 
     Attributes
@@ -448,12 +461,14 @@ class LinearAUCClassifier(LinearScores, _NewtonClassifier):
         standardize: bool = True,
         tol: float = 1e-4,
         max_iter: int = 100,
+        checkpoint: Any = None,
         verbose: int = 0,
     ) -> None:
         self.C = C
         self.standardize = standardize
         self.tol = tol
         self.max_iter = max_iter
+        self.checkpoint = checkpoint
         self.verbose = verbose
 
     def _fit_columns(self, X: Any, codes: np.ndarray, weight: np.ndarray, **_: Any) -> None:

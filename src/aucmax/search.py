@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any
@@ -21,10 +22,9 @@ from joblib import Parallel, delayed
 from sklearn import get_config
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import check_cv
-from sklearn.utils import check_random_state
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 
-from aucmax._base import LinearScores, RankingClassifier, plain
+from aucmax._base import LinearScores, RankingClassifier, draw_seed, plain
 from aucmax._checks import check_choice, check_increasing, check_number, warn_user
 from aucmax._folds import Columns, Fold, HeldOut, check_folds, make_folds
 from aucmax._memory import fits
@@ -62,6 +62,18 @@ class _Path:
     @classmethod
     def empty(cls, columns: Columns, n_values: int) -> _Path:
         return cls(np.full((len(columns.folds), n_values), np.nan), [], [], [], [])
+
+    def state(self) -> dict[str, Any]:
+        """As a checkpoint holds it; values to come do not change what is told."""
+        kept = [[dict(vars(part)) for part in parts] for parts in self.held_out]
+        lists = {name: list(getattr(self, name)) for name in ("coef", "objective", "records")}
+        return {"scores": self.scores.copy(), **lists, "held_out": kept}
+
+    @classmethod
+    def of_state(cls, state: dict[str, Any]) -> _Path:
+        held_out = [[HeldOut(**part) for part in parts] for parts in state["held_out"]]
+        coef, objective, records = (list(state[name]) for name in ("coef", "objective", "records"))
+        return cls(state["scores"].copy(), coef, objective, records, held_out)
 
     def add(
         self, C: float, coef: np.ndarray, scores: np.ndarray, columns: Columns, **more: Any
@@ -148,6 +160,9 @@ class _SearchCV(RankingClassifier):
             raise ValueError('select="1se" needs at least two folds: one has no standard error.')
         return {"folds": folds, "present": weight != 0.0}
 
+    def _more_data(self, **extra: Any) -> dict[str, Any]:
+        return {"cv": [each for fold in extra["folds"] for each in (fold.weight, fold.test)]}
+
     def _grid(self, positives: Sequence[np.ndarray], weight: np.ndarray) -> np.ndarray:
         """The values of C, rising."""
         if not isinstance(self.Cs, str | Integral):
@@ -171,20 +186,31 @@ class _SearchCV(RankingClassifier):
         line: GridLine,
         about: dict[str, Any],
         Cs: np.ndarray | None = None,
+        name: str = "walk",
     ) -> _Path:
-        """Solve for all columns together, C by C."""
+        """Solve for all columns together, C by C; ``name`` is the walk's in the checkpoint."""
         Cs = self.Cs_ if Cs is None else Cs
         losses = [PairLoss(up, part) for part in columns.weights for up in columns.positives]
         newton = Newton(operator, losses, tol=self.tol)
         max_iter = MAX_STEPS if self.max_iter == "auto" else int(self.max_iter)
-        path = _Path.empty(columns, Cs.size)
-        passes, seconds = 0, line.elapsed()
+        path, passes, seconds = _Path.empty(columns, Cs.size), 0, line.elapsed()
+        kept = self._kept.recall(name)
+        if kept is not None:
+            path, seconds = self._recalled(kept, line), seconds - kept["seconds"]
+            passes = sum(record["passes"] for record in path.records)
+            newton.resume(kept["newton"])
+        told = path.state()
 
         def show(step: Record) -> None:
             line.step(step.passes - passes)
 
-        for i, C in enumerate(Cs):
-            steps = newton.run(np.full(len(losses), C), max_iter, show)
+        def keep(state: dict[str, Any]) -> None:
+            spent = line.elapsed() - seconds
+            self._kept.note(name, {"path": told, "over": False, "seconds": spent, "newton": state})
+
+        for i in range(len(path.records), Cs.size):
+            C = Cs[i]
+            steps = newton.run(np.full(len(losses), C), max_iter, show, keep if self._kept.on else None)
             path.objective.append(newton.objective())
             record = path.add(
                 C,
@@ -201,17 +227,34 @@ class _SearchCV(RankingClassifier):
             )
             passes, seconds = newton.passes, line.elapsed()
             line.value(record)
-            if not columns.folds:
-                continue
-            if self._time_is_over() or self._has_fallen(path.scores[:, : i + 1].mean(axis=0)):
-                line.skip(Cs.size - i - 1)
+            if columns.folds and (
+                self._time_is_over() or self._has_fallen(path.scores[:, : i + 1].mean(axis=0))
+            ):
                 break
+            if self._kept.on:
+                told = path.state()
+                keep(newton.state())
+        line.skip(Cs.size - len(path.records))
+        self._kept.note(name, {"path": path.state(), "over": True})
+        return path
+
+    def _walked(self, name: str, line: GridLine) -> _Path | None:
+        """A walk that has come to its end before this fit went on, if this one has."""
+        kept = self._kept.recall(name)
+        return self._recalled(kept, line) if kept is not None and kept["over"] else None
+
+    def _recalled(self, kept: dict[str, Any], line: GridLine) -> _Path:
+        path = _Path.of_state(kept["path"])
+        for record in path.records:
+            line.value(record)
+        if kept["over"]:
+            line.skip(path.scores.shape[1] - len(path.records))
         return path
 
     def _start_clock(self) -> None:
         self._deadline = np.inf
         if self.time_budget is not None:
-            self._deadline = time.monotonic() + self.time_budget
+            self._deadline = time.monotonic() + self.time_budget - self._kept.before
 
     def _time_is_over(self) -> bool:
         return time.monotonic() >= self._deadline
@@ -332,6 +375,9 @@ class KernelAUCClassifierCV(KernelScores, _SearchCV):
         As in :class:`KernelAUCClassifier`.
     standardize, tol, max_iter, max_memory, random_state
         As in :class:`KernelAUCClassifier`.
+    checkpoint : path or None, default=None
+        As in :class:`KernelAUCClassifier`; values of C that are done are not solved again, and
+        ``time_budget`` counts from when the fit was first begun.
     n_jobs : int or None, default=None
         Folds of "sgd" that run side by side, in threads. "newton" keeps all cores busy by itself.
     verbose : int, default=0
@@ -396,6 +442,7 @@ class KernelAUCClassifierCV(KernelScores, _SearchCV):
         tol: float = 1e-4,
         max_iter: int | str = "auto",
         max_memory: int | str | None = None,
+        checkpoint: Any = None,
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
@@ -420,6 +467,7 @@ class KernelAUCClassifierCV(KernelScores, _SearchCV):
         self.tol = tol
         self.max_iter = max_iter
         self.max_memory = max_memory
+        self.checkpoint = checkpoint
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
@@ -475,8 +523,8 @@ class KernelAUCClassifierCV(KernelScores, _SearchCV):
         positives = self._positives(codes)
         columns = Columns(positives, weight, folds, bool(self.refit))
         self.Cs_ = self._grid(positives, weight)
-        self._seed = check_random_state(self.random_state).randint(2**31)
-        first = self._make_map().fit(X, codes, sample_weight=weight)
+        self._seed = self._kept.once("seed", lambda: draw_seed(self.random_state))
+        first = self._fit_map(X, codes, weight, "map")
         self.gammas_ = first.gamma_ * self._factors()
         values = self.Cs_.size * self.gammas_.size * (len(folds) if self.map_per_fold else 1)
         with GridLine(self.verbose, values) as line:
@@ -487,8 +535,7 @@ class KernelAUCClassifierCV(KernelScores, _SearchCV):
             scores = np.stack([path.scores for path in paths], axis=1)
             gamma, C = self._choose(scores)
             self.gamma_, self.C_ = float(self.gammas_[gamma]), float(self.Cs_[C])
-            at_hand = self.gamma_ == first.gamma_
-            self.feature_map_ = first if at_hand else first.with_gamma(self.gamma_)
+            self.feature_map_ = self._at_gamma(first, self.gamma_, "map")
             if self.map_per_fold:
                 coef = self._fit_best(X, replace(columns, folds=[]), line)
             else:
@@ -499,21 +546,37 @@ class KernelAUCClassifierCV(KernelScores, _SearchCV):
         self._set_thresholds(final, positives, weight)
         self._set_held_out(columns, paths[gamma].held_out[C], final, extra["present"])
 
-    def _search(self, X: Any, first: Any, columns: Columns, line: GridLine) -> list[_Path]:
-        """A walk along C at each gamma, over one map and its kin."""
+    def _fit_map(self, X: Any, codes: np.ndarray, weight: np.ndarray, name: str) -> Any:
+        """The map fitted, or as it is under its name in the checkpoint."""
+        return self._kept.fitted(
+            name, lambda: self._make_map().fit(X, codes, sample_weight=weight), self._make_map
+        )
+
+    def _at_gamma(self, first: Any, gamma: float, name: str) -> Any:
+        """A map at another bandwidth: to the bit the same one whenever a fit goes on."""
+        if gamma == first.gamma_:
+            return first
+        name = f"{name} at {float(gamma)!r}"
+        return self._kept.fitted(name, lambda: first.with_gamma(gamma), lambda: copy(first))
+
+    def _search(
+        self, X: Any, first: Any, columns: Columns, line: GridLine, name: str = "map"
+    ) -> list[_Path]:
+        """A walk along C at each gamma, over one map, of this name in the checkpoint, and its kin."""
         raw, factors = None, self._factors()
         needed = 2 * X.shape[0] * self._width(X.shape[0]) * X.dtype.itemsize
         if factors.size > 1 and isinstance(first, NystroemFeatures) and fits(needed, self.max_memory):
             raw = first.raw_block(X)  # distances once for every gamma
         paths: dict[int, _Path] = {}
         for i in np.argsort(np.abs(np.log(factors)), kind="stable").tolist():  # the likeliest first
-            if paths and self._time_is_over():
+            walk = f"{name}, walk {i}"
+            if paths and self._time_is_over() and self._kept.recall(walk) is None:
                 paths[i] = _Path.empty(columns, self.Cs_.size)
                 line.skip(self.Cs_.size)
                 continue
-            mapped = first if factors[i] == 1.0 else first.with_gamma(first.gamma_ * factors[i])
+            mapped = self._at_gamma(first, first.gamma_ * factors[i], name)
             about = {"gamma": float(self.gammas_[i])}
-            paths[i] = self._learn(X, mapped, columns, line, about, raw=raw)
+            paths[i] = self._learn(X, mapped, columns, line, about, raw=raw, name=walk)
         return [paths[i] for i in range(factors.size)]
 
     def _learn(
@@ -525,25 +588,30 @@ class KernelAUCClassifierCV(KernelScores, _SearchCV):
         about: dict[str, Any],
         Cs: np.ndarray | None = None,
         raw: np.ndarray | None = None,
+        name: str = "walk",
     ) -> _Path:
         """All C, or those given, over one map, by the solver asked for."""
+        walked = self._walked(name, line)
+        if walked is not None:
+            return walked
         if self.solver == "sgd":
             with self._features(X, mapped, raw) as features:
-                return self._descend(features, columns, line, about, Cs)
+                return self._descend(features, columns, line, about, Cs, name)
         # Every preconditioner projects the rows it samples: where all are not many more, do it once.
         project = X.shape[0] <= _PROJECTED_SAMPLES * sample_size(mapped.rank)
         with self._operator(X, mapped, columns.count, raw, project) as operator:
-            return self._walk(operator, columns, line, about, Cs)
+            return self._walk(operator, columns, line, about, Cs, name)
 
     def _search_apart(self, X: Any, codes: np.ndarray, columns: Columns, line: GridLine) -> list[_Path]:
         """The same with scaler and map of each fold's own rows; patience is each fold's own, too."""
         by_fold = []
-        for fold in columns.folds:
+        for number, fold in enumerate(columns.folds):
             scaler = self._fit_scaler(X, fold.weight)
             rows = X if scaler is None else scaler.transform(X)
-            mapped = self._make_map().fit(rows, codes, sample_weight=fold.weight)
+            name = f"map of fold {number}"
+            mapped = self._fit_map(rows, codes, fold.weight, name)
             alone = replace(columns, folds=[fold], whole=False)
-            by_fold.append(self._search(rows, mapped, alone, line))
+            by_fold.append(self._search(rows, mapped, alone, line, name))
         paths = []
         for same_gamma in zip(*by_fold, strict=True):
             records = [record for path in same_gamma for record in path.records]
@@ -555,7 +623,8 @@ class KernelAUCClassifierCV(KernelScores, _SearchCV):
 
     def _fit_best(self, X: Any, columns: Columns, line: GridLine) -> np.ndarray:
         """Fit to all rows at the chosen C alone."""
-        path = self._learn(X, self.feature_map_, columns, line, {}, np.array([self.C_]))
+        best = np.array([self.C_])
+        path = self._learn(X, self.feature_map_, columns, line, {}, best, name="best")
         return self._final(path, 0, len(columns.positives))
 
     def _descend(
@@ -565,26 +634,36 @@ class KernelAUCClassifierCV(KernelScores, _SearchCV):
         line: GridLine,
         about: dict[str, Any],
         Cs: np.ndarray | None = None,
+        name: str = "walk",
     ) -> _Path:
         """Algorithm 3 at all C together, over the same pairs; folds are independent of each other."""
         Cs = self.Cs_ if Cs is None else Cs
         began, squares = line.elapsed(), row_squares(features)
         epochs = EPOCHS if self.max_iter == "auto" else int(self.max_iter)
 
-        def learn(part: np.ndarray, positive: np.ndarray) -> np.ndarray:
+        def learn(number: int, part: np.ndarray, positive: np.ndarray) -> np.ndarray:
             learner = PairSGDGrid(
                 features.shape[1],
                 features.dtype,
                 alpha=1.0 / (Cs * part.sum()),
                 eta0=first_step(finite_mean(squares[part > 0])),
             )
-            rng = np.random.default_rng(self._seed)
-            for _ in range(epochs):
-                learner.epoch(features, positive, part, rng)
+            rng, own = np.random.default_rng(self._seed), f"{name}, column {number}"
+            kept = self._kept.recall(own)
+            if kept is not None:
+                learner.resume(kept["learner"])
+                rng.bit_generator.state = kept["rng"]
+            for epoch in range(epochs):
+                if kept is None or epoch >= kept["epochs"]:
+                    learner.epoch(features, positive, part, rng)
+                    if self._kept.on:
+                        state = {"learner": learner.state(), "rng": rng.bit_generator.state}
+                        self._kept.note(own, {"epochs": epoch + 1, **state})
                 line.epoch()
             return learner.coef
 
-        work = [delayed(learn)(part, up) for part in columns.weights for up in columns.positives]
+        problems = [(part, up) for part in columns.weights for up in columns.positives]
+        work = [delayed(learn)(number, *each) for number, each in enumerate(problems)]
         if columns.folds:
             walks = self.gammas_.size * (self.n_splits_ if self.map_per_fold else 1)
             line.expect_epochs(epochs * len(work) * walks)
@@ -596,6 +675,7 @@ class KernelAUCClassifierCV(KernelScores, _SearchCV):
             seconds = (line.elapsed() - began) / Cs.size
             more = {**about, "epochs": epochs, "converged": True, "seconds": seconds}
             line.value(path.add(C, coef, operator.scores(coef), columns, **more))
+        self._kept.note(name, {"path": path.state(), "over": True})
         return path
 
 
@@ -608,6 +688,8 @@ class LinearAUCClassifierCV(LinearScores, _SearchCV):
         As in :class:`KernelAUCClassifierCV`.
     standardize, tol, max_iter
         As in :class:`LinearAUCClassifier`. Means and variances are those of all rows.
+    checkpoint : path or None, default=None
+        As in :class:`KernelAUCClassifierCV`.
     verbose : int, default=0
         1 shows a bar over the grid, with the time left.
 
@@ -643,6 +725,7 @@ class LinearAUCClassifierCV(LinearScores, _SearchCV):
         standardize: bool = True,
         tol: float = 1e-4,
         max_iter: int | str = "auto",
+        checkpoint: Any = None,
         verbose: int = 0,
     ) -> None:
         self.Cs = Cs
@@ -654,6 +737,7 @@ class LinearAUCClassifierCV(LinearScores, _SearchCV):
         self.standardize = standardize
         self.tol = tol
         self.max_iter = max_iter
+        self.checkpoint = checkpoint
         self.verbose = verbose
 
     def _fit_columns(self, X: Any, codes: np.ndarray, weight: np.ndarray, **extra: Any) -> None:
@@ -665,7 +749,7 @@ class LinearAUCClassifierCV(LinearScores, _SearchCV):
         self.Cs_ = self._grid(positives, weight)
         operator, columns = linear_operator(X), Columns(positives, weight, folds, bool(self.refit))
         with GridLine(self.verbose, self.Cs_.size) as line:
-            path = self._walk(operator, columns, line, {})
+            path = self._walked("walk", line) or self._walk(operator, columns, line, {})
         C = self._choose(path.scores[:, None])[1]
         self.C_ = float(self.Cs_[C])
         coef = self._final(path, C, len(positives))
