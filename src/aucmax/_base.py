@@ -18,6 +18,8 @@ from aucmax._checks import (
     check_rows,
     check_weight,
     drop_absent,
+    is_dask,
+    is_remote,
     is_sparse,
 )
 
@@ -38,6 +40,10 @@ class RankingClassifier(ClassifierMixin, BaseEstimator):
         """Check, standardise, learn; ``_fit_columns`` gets what ``_prepare`` makes of the rest."""
         self._check_params()
         with all_or_nothing(self):
+            if is_dask(X):
+                from aucmax.distributed import take_over
+
+                X, y, sample_weight = take_over(self, X, y, sample_weight)
             check_labels(y)
             X, y = check_rows(self, X, y)
             check_classification_targets(y)
@@ -64,11 +70,14 @@ class RankingClassifier(ClassifierMixin, BaseEstimator):
     def _fit_scaler(self, X: Any, weight: np.ndarray) -> StandardScaler | None:
         if not self.standardize:
             return None
-        # Centring would turn a CSR matrix into a dense one, so that is only scaled.
-        scaler = StandardScaler(with_mean=not is_sparse(X)).set_output(transform="default")
-        # Only ratios of weights matter to it; tiny or huge ones would underflow or overflow. Equal
-        # ones are left out, since weighing takes twice the time.
-        scaler.fit(X, sample_weight=weight / weight.max() if np.ptp(weight) else None)
+        if is_remote(X):
+            scaler = X.scaler(weight)
+        else:
+            # Centring would turn a CSR matrix into a dense one, so that is only scaled.
+            scaler = StandardScaler(with_mean=not is_sparse(X)).set_output(transform="default")
+            # Only ratios of weights matter to it; tiny or huge ones would underflow or overflow. Equal
+            # ones are left out, since weighing takes twice the time.
+            scaler.fit(X, sample_weight=weight / weight.max() if np.ptp(weight) else None)
         bad = np.flatnonzero(~np.isfinite(scaler.scale_))
         if bad.size:
             names = getattr(self, "feature_names_in_", None)
@@ -77,7 +86,7 @@ class RankingClassifier(ClassifierMixin, BaseEstimator):
         return scaler
 
     def _scaled(self, X: Any) -> Any:
-        return X if self.scaler_ is None else self.scaler_.transform(X)
+        return scale_rows(self.scaler_, X)
 
     def _check_params(self) -> None:
         raise NotImplementedError
@@ -116,6 +125,8 @@ class RankingClassifier(ClassifierMixin, BaseEstimator):
         Shape (n,) for two classes, where positive means ``classes_[1]``; otherwise (n, n_classes).
         """
         check_is_fitted(self)
+        if is_dask(X):
+            return self._lazily("decision_function", X)
         X = check_rows(self, X, reset=False)
         with np.errstate(over="ignore", invalid="ignore"):  # found and named below
             scores = self._scores(X).astype(np.float64) + self.intercept_
@@ -134,10 +145,18 @@ class RankingClassifier(ClassifierMixin, BaseEstimator):
         (Youden's), so it does not follow the majority when one class is rare. For another aim use
         scikit-learn's ``TunedThresholdClassifierCV`` around this classifier.
         """
+        if is_dask(X):
+            check_is_fitted(self)
+            return self._lazily("predict", X)
         decision = self.decision_function(X)
         if self.classes_.size == 2:
             return self.classes_[(decision > 0).astype(np.intp)]
         return self.classes_[self._rivals(decision).argmax(axis=1)]
+
+    def _lazily(self, method: str, X: Any) -> Any:
+        from aucmax.distributed import lazily
+
+        return lazily(self, method, X)
 
     def _rivals(self, decision: np.ndarray) -> np.ndarray:
         """Scores (n, n_classes) of which the highest wins."""
@@ -176,6 +195,7 @@ class WeightedClassifier(RankingClassifier):
         Parameters
         ----------
         X : array, CSR matrix or data frame of shape (n, d)
+            The kernel classifiers take Dask arrays and data frames, too: see :mod:`aucmax.distributed`.
         y : array of shape (n,)
             Any two labels, or more: then each class is ranked against the rest.
         sample_weight : array of shape (n,), optional
@@ -201,6 +221,13 @@ def balanced_threshold(scores: np.ndarray, positive: np.ndarray, weight: np.ndar
         return float(scores[0])
     best = int(np.where(last, np.cumsum(gain), -np.inf).argmax())
     return float(0.5 * (scores[best] + scores[best + 1]))
+
+
+def scale_rows(scaler: StandardScaler | None, X: Any) -> Any:
+    """Rows standardised; themselves if there is no scaler."""
+    if scaler is None:
+        return X
+    return X.scaled_by(scaler) if is_remote(X) else scaler.transform(X)
 
 
 def generator(random_state: Any) -> np.random.Generator:
