@@ -235,10 +235,12 @@ def test_traffic_is_as_foretold(processes):
     W, G = np.ones((mapped.rank, 4)), np.ones((len(X), 4))
     operator.scores(W), operator.pullback(G)  # makes the pieces
     for product, given in (("scores", W), ("pullback", G)):
-        before = psutil.net_io_counters(pernic=True)["lo"].bytes_sent
+        passes = []
         for _ in range(5):
+            before = psutil.net_io_counters(pernic=True)["lo"].bytes_sent
             getattr(operator, product)(given)
-        seen = (psutil.net_io_counters(pernic=True)["lo"].bytes_sent - before) / 5
+            passes.append(psutil.net_io_counters(pernic=True)["lo"].bytes_sent - before)
+        seen = min(passes)  # others may be using it, too
         told = traffic_bytes(len(X), mapped.rank, 4, len(operator._pieces), product)
         assert 0.95 < seen / (2 * told) < 1.3, (product, seen, told)
 
