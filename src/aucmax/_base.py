@@ -21,11 +21,13 @@ from aucmax._checks import (
     check_rows,
     check_weight,
     drop_absent,
+    is_dask,
+    is_elsewhere,
     is_sparse,
 )
 from aucmax.checkpoint import Checkpoint, describe_fit
 from aucmax.rows import BlockedRows
-from aucmax.sources import BLOCK_ROWS, Source, is_source, open_rows, source_blocks
+from aucmax.sources import Source, is_source, open_rows, source_blocks
 
 #: Kernel values up to this size are kept in float64 when the data is; larger ones in float32. Small
 #: problems so agree with any float64 optimiser; large ones take half the memory and time.
@@ -48,11 +50,14 @@ class RankingClassifier(ClassifierMixin, BaseEstimator):
         """Check, standardise, learn; ``_fit_columns`` gets what ``_prepare`` makes of the rest."""
         self._check_params()
         with all_or_nothing(self), open_rows(X, y, sample_weight, self._takes_blocks) as given:
-            if given is None:
-                check_labels(y)
-                X, y = check_rows(self, X, y)
-            else:
+            if given is not None:
                 X, y, sample_weight = self._take_source(given)
+            elif is_dask(X):
+                from aucmax.distributed import take_over
+
+                X, y, sample_weight = take_over(self, X, y, sample_weight)
+            check_labels(y)
+            X, y = check_rows(self, X, y)
             check_classification_targets(y)
             weight = check_weight(sample_weight, X.shape[0])
             extra = self._prepare(X, y, weight, **extra)
@@ -80,7 +85,6 @@ class RankingClassifier(ClassifierMixin, BaseEstimator):
         return self
 
     def _take_source(self, source: Source) -> tuple[BlockedRows, np.ndarray, Any]:
-        check_labels(source.y)
         X = BlockedRows(source.rows, dtype=source.rows.dtype)
         y = np.asarray(source.y)
         if y.shape != (X.shape[0],):
@@ -116,12 +120,13 @@ class RankingClassifier(ClassifierMixin, BaseEstimator):
     def _fit_scaler(self, X: Any, weight: np.ndarray) -> StandardScaler | None:
         if not self.standardize:
             return None
-        if isinstance(X, BlockedRows):
-            return _scaler_by_blocks(X, weight)
-        scaler = _new_scaler(X)
-        # Only ratios of weights matter to it; tiny or huge ones would underflow or overflow. Equal
-        # ones are left out, since weighing takes twice the time.
-        scaler.fit(X, sample_weight=weight / weight.max() if np.ptp(weight) else None)
+        if is_elsewhere(X):
+            scaler = X.scaler(weight)
+        else:
+            scaler = _new_scaler(X)
+            # Only ratios of weights matter to it; tiny or huge ones would underflow or overflow. Equal
+            # ones are left out, since weighing takes twice the time.
+            scaler.fit(X, sample_weight=weight / weight.max() if np.ptp(weight) else None)
         bad = np.flatnonzero(~np.isfinite(scaler.scale_))
         if bad.size:
             names = getattr(self, "feature_names_in_", None)
@@ -130,11 +135,7 @@ class RankingClassifier(ClassifierMixin, BaseEstimator):
         return scaler
 
     def _scaled(self, X: Any) -> Any:
-        if self.scaler_ is None:
-            return X
-        if isinstance(X, BlockedRows):
-            return X.scaled(self.scaler_.mean_, self.scaler_.scale_)
-        return self.scaler_.transform(X)
+        return scale_rows(self.scaler_, X)
 
     def _check_params(self) -> None:
         raise NotImplementedError
@@ -173,6 +174,8 @@ class RankingClassifier(ClassifierMixin, BaseEstimator):
         Shape (n,) for two classes, where positive means ``classes_[1]``; otherwise (n, n_classes).
         """
         check_is_fitted(self)
+        if is_dask(X):
+            return self._lazily("decision_function", X)
         if is_source(X):
             names = getattr(self, "feature_names_in_", None)
             blocks = source_blocks(X, None if names is None else names.tolist())
@@ -205,10 +208,18 @@ class RankingClassifier(ClassifierMixin, BaseEstimator):
         (Youden's), so it does not follow the majority when one class is rare. For another aim use
         scikit-learn's ``TunedThresholdClassifierCV`` around this classifier.
         """
+        if is_dask(X):
+            check_is_fitted(self)
+            return self._lazily("predict", X)
         decision = self.decision_function(X)
         if self.classes_.size == 2:
             return self.classes_[(decision > 0).astype(np.intp)]
         return self.classes_[self._rivals(decision).argmax(axis=1)]
+
+    def _lazily(self, method: str, X: Any) -> Any:
+        from aucmax.distributed import lazily
+
+        return lazily(self, method, X)
 
     def _rivals(self, decision: np.ndarray) -> np.ndarray:
         """Scores (n, n_classes) of which the highest wins."""
@@ -224,16 +235,6 @@ class RankingClassifier(ClassifierMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
-
-
-def _scaler_by_blocks(X: BlockedRows, weight: np.ndarray) -> StandardScaler:
-    """As :class:`StandardScaler` fits, from rows that are read once."""
-    scaler, equal = StandardScaler(), not np.ptp(weight)
-    share = weight / weight.max()
-    for start in range(0, X.shape[0], BLOCK_ROWS):
-        part = slice(start, start + BLOCK_ROWS)
-        scaler.partial_fit(X[part].astype(np.float64), sample_weight=None if equal else share[part])
-    return scaler
 
 
 class LinearScores:
@@ -264,7 +265,8 @@ class WeightedClassifier(RankingClassifier):
         ----------
         X : array, CSR matrix or data frame of shape (n, d)
             Or more than memory holds: a ``numpy.memmap``, the path of a file or of a folder of Parquet
-            files, or an iterable of blocks (X, y) or (X, y, weight).
+            files, or an iterable of blocks (X, y) or (X, y, weight). The
+            kernel classifiers take Dask arrays and data frames, too: see :mod:`aucmax.distributed`.
         y : array of shape (n,)
             Any two labels, or more: then each class is ranked against the rest. The name of a column
             if X is a path; None if X is blocks.
@@ -301,6 +303,13 @@ def balanced_threshold(scores: np.ndarray, positive: np.ndarray, weight: np.ndar
 def draw_seed(random_state: Any) -> int:
     """A seed for NumPy's newer generator from scikit-learn's ``random_state``."""
     return int(check_random_state(random_state).randint(2**31))
+
+
+def scale_rows(scaler: StandardScaler | None, X: Any) -> Any:
+    """Rows standardised; themselves if there is no scaler."""
+    if scaler is None:
+        return X
+    return X.scaled_by(scaler) if is_elsewhere(X) else scaler.transform(X)
 
 
 def generator(random_state: Any) -> np.random.Generator:

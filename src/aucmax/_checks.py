@@ -21,6 +21,21 @@ def is_sparse(X: Any) -> bool:
     return bool(sparse.issparse(X))
 
 
+def is_dask(X: Any) -> bool:
+    """Whether X is a Dask collection (told by where its class is from: Dask need not be there)."""
+    return type(X).__module__.split(".")[0] in ("dask", "dask_expr")
+
+
+def is_remote(X: Any) -> bool:
+    """Whether checked rows are held by other processes: products are asked of them, and a few rows."""
+    return bool(getattr(X, "remote", False))
+
+
+def is_elsewhere(X: Any) -> bool:
+    """Whether rows are read, or asked for, when they are used: from a file or from other processes."""
+    return isinstance(X, BlockedRows) or is_remote(X)
+
+
 def check_number(
     name: str,
     value: Any,
@@ -85,10 +100,9 @@ def check_rows(estimator: Any, X: Any, y: Any = "no_validation", *, reset: bool 
     """
     from sklearn.utils.validation import validate_data
 
-    if isinstance(X, BlockedRows):
+    if is_elsewhere(X):  # they were checked when they were read
         estimator.n_features_in_ = X.shape[1]
-        return X
-
+        return X if isinstance(y, str) else (X, y)
     try:
         checked = validate_data(
             estimator,
@@ -262,9 +276,8 @@ def drop_absent(X: Any, y: np.ndarray | None, weight: np.ndarray) -> tuple[Any, 
     if weight.all():
         return X, y, weight
     keep = np.flatnonzero(weight)
-    if isinstance(X, BlockedRows):
-        return X.taken(keep), None if y is None else y[keep], weight[keep]
-    return X[keep], None if y is None else y[keep], weight[keep]
+    rows = X.taken(keep) if is_elsewhere(X) else X[keep]
+    return rows, None if y is None else y[keep], weight[keep]
 
 
 def warn_user(message: str, category: type[Warning] = UserWarning) -> None:

@@ -74,6 +74,9 @@ class Scratch(local):
     def __init__(self) -> None:
         self._bytes = np.empty(0, dtype=np.uint8)
 
+    def __reduce__(self) -> tuple[type[Scratch], tuple[()]]:
+        return type(self), ()  # what stands in it is not worth sending
+
     def array(self, shape: tuple[int, ...], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
         """With whatever stands in it; valid until the thread asks for the next."""
         needed = math.prod(shape) * np.dtype(dtype).itemsize

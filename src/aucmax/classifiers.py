@@ -19,7 +19,7 @@ from aucmax._base import (
     plain,
     plain_records,
 )
-from aucmax._checks import check_choice, check_number, warn_user
+from aucmax._checks import check_choice, check_number, is_remote, warn_user
 from aucmax._memory import check_fits, parse_bytes
 from aucmax._progress import LiveLine, describe_epoch, describe_step
 from aucmax.features.fourier import FOURIER_KERNELS, FourierFeatures
@@ -126,6 +126,8 @@ class KernelScores:
     feature_map_: NystroemFeatures | FourierFeatures
     coef_: np.ndarray
 
+    _takes_dask = True
+
     def _check_map(self) -> None:
         check_choice("feature_map", self.feature_map, ("nystroem", "fourier"))
         check_choice("kernel", self.kernel, KERNELS)
@@ -188,6 +190,10 @@ class KernelScores:
         project: bool = False,
     ) -> Iterator[Operator]:
         """Rows under a fitted map, as a solver sees them: where the memory allowed has room."""
+        if is_remote(X):
+            operator, self.place_ = X.operator(mapped, n_columns, self.max_memory, project)
+            yield operator
+            return
         plan = self._plan(X, mapped, n_columns, project, measure=bool(self.verbose))
         self.place_ = plan.place.name
         if self.verbose:
@@ -288,7 +294,7 @@ class KernelAUCClassifier(KernelScores, _NewtonClassifier):
     max_memory : int, str or None, default=None
         Memory that a fit may use, in bytes or as "4GB"; None is four fifths of what is free. Kernel
         values that do not fit are made anew in every pass or kept on disk, whichever is faster by
-        measurement; the minimum is the same.
+        measurement; the minimum is the same. Of Dask collections it bounds what all workers hold.
     checkpoint : path or None, default=None
         A file that keeps what the fit has reached, written after each Newton step or epoch, though
         for no more than a twentieth of the time. A fit of the same data and parameters goes on from
@@ -309,7 +315,7 @@ class KernelAUCClassifier(KernelScores, _NewtonClassifier):
         Less the learnt threshold.
     place_ : {"memory", "projected", "disk", "recomputed"}
         Where kernel values were kept: all of them, or features made of them, in memory; in a temporary
-        file; or nowhere, made anew in every pass.
+        file; or nowhere, made anew in every pass. Of Dask collections, on the workers.
     objective_ : float, or one per class
         With "newton".
     history_ : list of dict

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Any, Protocol
+from typing import IO, TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +13,13 @@ from scipy import sparse
 
 from aucmax._memory import format_bytes
 
+if TYPE_CHECKING:
+    from sklearn.preprocessing import StandardScaler
+
 Array = npt.NDArray[Any]
+
+#: Rows that are read at a time where all of them are.
+_READ_ROWS = 65_536
 
 
 class Rows(Protocol):
@@ -133,9 +139,28 @@ class BlockedRows:
         """The same rows, given in another dtype."""
         return BlockedRows(self.rows, self._mean, self._scale, dtype, self._keep)
 
-    def scaled(self, mean: Array | None, scale: Array | None) -> BlockedRows:
-        """The same rows less ``mean``, by ``scale``."""
-        return BlockedRows(self.rows, mean, scale, self.dtype, self._keep)
+    def scaler(self, weight: Array) -> StandardScaler:
+        """As scikit-learn fits it, from one reading."""
+        from sklearn.preprocessing import StandardScaler
+
+        scaler, equal, share = StandardScaler(), not np.ptp(weight), weight / weight.max()
+        for part in self._slices():
+            own = None if equal else share[part]
+            scaler.partial_fit(self[part].astype(np.float64), sample_weight=own)
+        return scaler
+
+    def moments(self, weight: Array) -> tuple[Array, Array]:
+        """Weighted mean and variance of every column."""
+        scaler = self.scaler(weight)
+        return scaler.mean_, scaler.var_
+
+    def scaled_by(self, scaler: StandardScaler) -> BlockedRows:
+        """The same rows, standardised; they are not so yet."""
+        return BlockedRows(self.rows, scaler.mean_, scaler.scale_, self.dtype, self._keep)
+
+    def _slices(self) -> Iterator[slice]:
+        for start in range(0, self.shape[0], _READ_ROWS):
+            yield slice(start, start + _READ_ROWS)
 
     def taken(self, keep: npt.NDArray[np.intp]) -> BlockedRows:
         """Some of the rows, unread."""

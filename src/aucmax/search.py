@@ -24,8 +24,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import check_cv
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 
-from aucmax._base import LinearScores, RankingClassifier, draw_seed, plain
-from aucmax._checks import check_choice, check_increasing, check_number, warn_user
+from aucmax._base import LinearScores, RankingClassifier, draw_seed, plain, scale_rows
+from aucmax._checks import check_choice, check_increasing, check_number, is_remote, warn_user
 from aucmax._folds import Columns, Fold, HeldOut, check_folds, make_folds
 from aucmax._memory import fits
 from aucmax._progress import GridLine
@@ -110,6 +110,7 @@ class _SearchCV(RankingClassifier):
         Parameters
         ----------
         X : array, CSR matrix or data frame of shape (n, d)
+            The kernel classifier takes Dask arrays and data frames, too: see :mod:`aucmax.distributed`.
         y : array of shape (n,)
             Any two labels, or more: then each class is ranked against the rest, and one C, the best by
             the mean of their AUCs, is chosen for all.
@@ -542,7 +543,10 @@ class KernelAUCClassifierCV(KernelScores, _SearchCV):
                 coef = self._final(paths[gamma], C, len(positives))
         self._set_results(scores, paths, {"gamma": self.gammas_, "C": self.Cs_})
         self.coef_ = self.feature_map_.fold(coef).T
-        final = self.feature_map_.linear(X, self.coef_.T)
+        if is_remote(X):
+            final = X.linear(self.feature_map_, self.coef_.T)
+        else:
+            final = self.feature_map_.linear(X, self.coef_.T)
         self._set_thresholds(final, positives, weight)
         self._set_held_out(columns, paths[gamma].held_out[C], final, extra["present"])
 
@@ -565,7 +569,8 @@ class KernelAUCClassifierCV(KernelScores, _SearchCV):
         """A walk along C at each gamma, over one map, of this name in the checkpoint, and its kin."""
         raw, factors = None, self._factors()
         needed = 2 * X.shape[0] * self._width(X.shape[0]) * X.dtype.itemsize
-        if factors.size > 1 and isinstance(first, NystroemFeatures) and fits(needed, self.max_memory):
+        several = factors.size > 1 and isinstance(first, NystroemFeatures) and not is_remote(X)
+        if several and fits(needed, self.max_memory):
             raw = first.raw_block(X)  # distances once for every gamma
         paths: dict[int, _Path] = {}
         for i in np.argsort(np.abs(np.log(factors)), kind="stable").tolist():  # the likeliest first
@@ -607,7 +612,7 @@ class KernelAUCClassifierCV(KernelScores, _SearchCV):
         by_fold = []
         for number, fold in enumerate(columns.folds):
             scaler = self._fit_scaler(X, fold.weight)
-            rows = X if scaler is None else scaler.transform(X)
+            rows = scale_rows(scaler, X)
             name = f"map of fold {number}"
             mapped = self._fit_map(rows, codes, fold.weight, name)
             alone = replace(columns, folds=[fold], whole=False)

@@ -96,8 +96,7 @@ def _kmeans(
         n_local_trials=1,
         random_state=random_state,
     )
-    if rows.size < X.shape[0]:
-        X, weight = X[rows], weight[rows]
+    X, weight = X[rows], weight[rows]
     if is_sparse(start):
         start = start.toarray()
     model = KMeans(n_landmarks, init=start, n_init=1, max_iter=_ITERATIONS, random_state=random_state)
