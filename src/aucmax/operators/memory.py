@@ -18,13 +18,14 @@ Array = npt.NDArray[Any]
 #: Float32 sums stay short: partial products over this many rows are added in float64.
 _SUM_ROWS = 4096
 
-#: A matrix of so many bytes times two to so many columns goes through compiled loops, where they beat
-#: BLAS. Four columns take 1.4 (scores) and 1.4 (pullback) of the time of one, against 3.1 and 1.5 by
-#: BLAS; two take 1.0 and 1.0 against 2.8 and 1.9 (300,000 x 1600 float32, two cores).
+#: A matrix of so many bytes times up to so many columns goes through compiled loops, which sum in
+#: float64 as they read float32. Coefficients over landmarks are large and cancel, the more the larger
+#: C: with float32 sums fits on covtype (80,000 rows, C = 1600) stall with an objective that is off by
+#: 1e-4, and AUCs of folds at the largest C by 3e-4. 200,000 x 1600 values times one column take 43 ms
+#: (BLAS in float32: 38), times four 82 (BLAS: three times those of one); back, 48 and 100.
 _THIN_SCORES = 12
 _THIN_PULLBACK = 6
 _THIN_BYTES = 2**25
-_WIDE_COLUMNS = 1
 
 
 class FeatureOperator:
@@ -65,11 +66,10 @@ class KernelOperator:
         self.room = self.n_rows
 
     def scores(self, coef: Floats) -> Floats:
-        return _columns_product(self._block, self._projection @ coef, _wide(coef.shape[1]))
+        return _columns_product(self._block, self._projection @ coef)
 
     def pullback(self, gradient: Floats) -> Floats:
-        wide = _wide(gradient.shape[1])
-        out: Floats = self._projection.T @ _rows_product(self._block, gradient, wide)
+        out: Floats = self._projection.T @ _rows_product(self._block, gradient)
         return out
 
     def rows(self, index: Indices) -> Array:
@@ -81,27 +81,15 @@ class KernelOperator:
         return KernelOperator(self._block[index], self._projection)
 
 
-def _wide(n_columns: int) -> bool:
-    """Whether products with a folded block sum in float64.
-
-    Coefficients over landmarks are large and cancel, the more the larger C: on covtype (80,000 rows,
-    C = 1600) float32 sums leave an objective that is off by up to 3e-4. One column takes no longer so,
-    the block being read all the same; four would take 1.4 times as long.
-    """
-    return n_columns <= _WIDE_COLUMNS
-
-
-def _columns_product(matrix: Any, coef: Floats, wide: bool = False) -> Floats:
-    if _is_thin(matrix, coef.shape[1], _THIN_SCORES, wide):
-        right = np.ascontiguousarray(coef.T, dtype=np.float64 if wide else matrix.dtype)
-        narrow = np.empty((coef.shape[1], len(matrix)), right.dtype)
+def _columns_product(matrix: Any, coef: Floats) -> Floats:
+    if _is_thin(matrix, coef.shape[1], _THIN_SCORES):
+        right, out = np.ascontiguousarray(coef.T), np.empty((coef.shape[1], len(matrix)))
 
         def work(rows: slice) -> None:
-            _compiled.run("thin_scores", matrix, right, narrow, rows.start, rows.stop)
+            _compiled.run("thin_scores", matrix, right, out, rows.start, rows.stop)
 
         over_blocks(work, len(matrix), 0, _SUM_ROWS)
-        out: Floats = narrow.astype(np.float64, copy=False).T
-        return out
+        return out.T
     coef = coef.astype(matrix.dtype)
     if coef.shape[1] == 1:  # a vector product runs at memory speed, a thin matrix product does not
         product: Array = (matrix @ coef[:, 0])[:, None]
@@ -110,10 +98,10 @@ def _columns_product(matrix: Any, coef: Floats, wide: bool = False) -> Floats:
     return product.astype(np.float64, order="F")
 
 
-def _rows_product(matrix: Any, gradient: Floats, wide: bool = False) -> Floats:
-    thin = _is_thin(matrix, gradient.shape[1], _THIN_PULLBACK, wide)
-    dtype = np.float64 if thin and wide else matrix.dtype
-    narrow = np.ascontiguousarray(gradient.T.astype(dtype))
+def _rows_product(matrix: Any, gradient: Floats) -> Floats:
+    thin = _is_thin(matrix, gradient.shape[1], _THIN_PULLBACK)
+    dtype = np.float64 if thin else matrix.dtype
+    narrow = np.ascontiguousarray(gradient.T, dtype=dtype)
     n_blocks = -(-matrix.shape[0] // _SUM_ROWS)
     parts = np.zeros((n_blocks, len(narrow), matrix.shape[1]), dtype=dtype)
 
@@ -131,8 +119,8 @@ def _rows_product(matrix: Any, gradient: Floats, wide: bool = False) -> Floats:
     return out
 
 
-def _is_thin(matrix: Any, n_columns: int, most: int, wide: bool) -> bool:
-    """Whether compiled loops multiply faster than BLAS, and enough so that compiling them pays."""
-    if is_sparse(matrix) or not (1 if wide else 2) <= n_columns <= most:
+def _is_thin(matrix: Any, n_columns: int, most: int) -> bool:
+    """Whether compiled loops are to multiply: they sum in float64, and are worth compiling."""
+    if is_sparse(matrix) or n_columns > most:
         return False
     return bool(matrix.nbytes >= _THIN_BYTES and matrix.flags.c_contiguous)
