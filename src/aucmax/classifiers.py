@@ -105,11 +105,6 @@ def linear_operator(X: Any) -> Operator:
     return BlockOperator(X, X.shape[1], cost=2.0) if isinstance(X, BlockedRows) else FeatureOperator(X)
 
 
-def _landmark_bytes(n_landmarks: int, n_features: int) -> int:
-    """Landmarks with their copies in float64, and matrices between them."""
-    return 24 * n_landmarks * (n_features + n_landmarks)
-
-
 class KernelScores:
     """Scores over a kernel map: its parameters checked, the map made, rows brought to its dtype."""
 
@@ -177,8 +172,13 @@ class KernelScores:
             X = X.astype(np.float32, copy=False)
         # They are dense, whatever the rows are, which counts where there are very many columns.
         what = f"{width:,} landmarks of {X.shape[1]:,} columns"
-        check_fits(what, _landmark_bytes(width, X.shape[1]), self.max_memory)
+        check_fits(what, self._landmark_bytes(width, X.shape[1]), self.max_memory)
         return X
+
+    def _landmark_bytes(self, n_landmarks: int, n_features: int) -> int:
+        """Landmarks with their copies in float64, and matrices between them."""
+        between = 0 if self.feature_map == "fourier" else n_landmarks
+        return 24 * n_landmarks * (n_features + between)
 
     @contextmanager
     def _operator(
@@ -209,7 +209,7 @@ class KernelScores:
             rank=mapped.rank,
             itemsize=X.dtype.itemsize,
             n_columns=n_columns,
-            held=held_bytes(X) + _landmark_bytes(mapped.width, X.shape[1]),
+            held=held_bytes(X) + self._landmark_bytes(mapped.width, X.shape[1]),
             max_memory=self.max_memory,
             project=project,
             measure=measure,

@@ -175,7 +175,7 @@ def plan_fit(
     """
     rank = n_landmarks if rank is None else rank
     budget = budget_bytes(max_memory)
-    held += n_rows * STATE_BYTES * n_columns + preconditioner_bytes(rank, n_columns)
+    held += n_rows * STATE_BYTES * n_columns + preconditioner_bytes(n_rows, rank, n_columns)
     left = budget - held
     values, features = n_rows * n_landmarks * itemsize, n_rows * rank * itemsize
     inside = [Place(name, size) for name, size in (("memory", values), ("projected", features))]
@@ -280,9 +280,9 @@ def _rows_at_once(feature_map: FeatureMap, X: Any) -> int:
     return int(max(1, _TRIAL_BYTES // (feature_map.width * X.dtype.itemsize)))
 
 
-def preconditioner_bytes(rank: int, n_columns: int) -> int:
-    """Sampled rows while a preconditioner is made, and the matrices kept of it for each column."""
-    return 20 * rank * min(rank, 4096) * 4 // 5 + 24 * rank**2 * n_columns
+def preconditioner_bytes(n_rows: int, rank: int, n_columns: int) -> int:
+    """A chunk of sampled rows and its products while one is made, two matrices for each column."""
+    return 8 * min(n_rows, 4096) * rank + (24 + 16 * n_columns) * rank**2
 
 
 def rate_of_rows(fill: Callable[[Array, Array], Array], rows: Array, width: int) -> float:

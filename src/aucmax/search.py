@@ -34,6 +34,7 @@ from aucmax.classifiers import EPOCHS, MAX_STEPS, KernelScores, linear_operator
 from aucmax.features.nystroem import NystroemFeatures
 from aucmax.operators import FeatureOperator, Operator
 from aucmax.pairs import PairLoss
+from aucmax.plan import STATE_BYTES
 from aucmax.solvers.newton import Newton, Record
 from aucmax.solvers.preconditioner import sample_size
 from aucmax.solvers.stochastic import PairSGDGrid, finite_mean, first_step, row_squares
@@ -568,7 +569,9 @@ class KernelAUCClassifierCV(KernelScores, _SearchCV):
     ) -> list[_Path]:
         """A walk along C at each gamma, over one map, of this name in the checkpoint, and its kin."""
         raw, factors = None, self._factors()
-        needed = 2 * X.shape[0] * self._width(X.shape[0]) * X.dtype.itemsize
+        # Distances, and the kernel values made of them, beside what the solver holds.
+        needed = 2 * X.shape[0] * first.width * X.dtype.itemsize
+        needed += X.shape[0] * STATE_BYTES * columns.count
         several = factors.size > 1 and isinstance(first, NystroemFeatures) and not is_remote(X)
         if several and fits(needed, self.max_memory):
             raw = first.raw_block(X)  # distances once for every gamma

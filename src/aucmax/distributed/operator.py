@@ -160,10 +160,10 @@ def driver_bytes(n_rows: int, rank: int, n_columns: int) -> int:
     """Memory of the process that fits: state of the solve, preconditioners, and a sample of the rows.
 
     >>> driver_bytes(10**9, 1000, 1) / 1e9
-    250.16
+    250.192768
     """
     sample = min(n_rows, SAMPLE_ROWS * rank) * rank * 4
-    return n_rows * STATE_BYTES * n_columns + preconditioner_bytes(rank, n_columns) + sample
+    return n_rows * STATE_BYTES * n_columns + preconditioner_bytes(n_rows, rank, n_columns) + sample
 
 
 def traffic_bytes(
