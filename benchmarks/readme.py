@@ -218,9 +218,9 @@ def tables() -> str:
     beyond = (more["rows"] - fewer["rows"]) / (more["seconds"] - fewer["seconds"])
     lines += [
         "",
-        f"Predict runs at {ratio:.1f} times the pace of scikit-learn's pipeline on the same rows, with the "
-        f"start of Python counted for it alone. Beyond {fewer['rows']:,} rows, {beyond:,.0f} take a "
-        "second.",
+        f"Predict runs at {ratio:.1f} times the pace of scikit-learn's pipeline on the same rows, with "
+        f"the start of Python counted for it alone. Beyond {fewer['rows']:,} rows, {beyond:,.0f} take "
+        "a second.",
     ]
     return "\n".join(lines)
 
