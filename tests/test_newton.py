@@ -4,7 +4,7 @@ from scipy import sparse
 
 from aucmax.operators import FeatureOperator, KernelOperator
 from aucmax.pairs import PairLoss
-from aucmax.solvers import newton, preconditioner, sample
+from aucmax.solvers import hessian, newton, preconditioner, sample
 from aucmax.solvers.newton import minimize
 from tests import oracle
 
@@ -271,7 +271,7 @@ def test_products_on_the_active_rows_alone_are_those_on_all_rows(kind, monkeypat
     }[kind]
     found = {}
     for share in (0.0, 1.0):
-        monkeypatch.setattr(newton, "_FEW_ACTIVE", share)
+        monkeypatch.setattr(hessian, "_FEW_ACTIVE", share)
         found[share] = minimize(operator, losses, np.full(3, 1e3), tol=1e-11)
     assert found[1.0].converged.all()
     assert found[1.0].passes < 0.7 * found[0.0].passes

@@ -44,7 +44,8 @@ from typing import Any
 import numpy as np
 
 from aucmax.operators import Operator
-from aucmax.pairs import Floats, Indices, PairLoss, PairPoint
+from aucmax.pairs import Floats, Indices, PairLoss
+from aucmax.solvers.hessian import Hessian
 from aucmax.solvers.line_search import line_search
 from aucmax.solvers.preconditioner import (
     MAX_COLUMNS,
@@ -64,10 +65,6 @@ _CAUTION = 3.0
 #: Share of the tolerance that the estimate after a step has to meet, and the closest solve for it.
 _AFTER = 0.1
 _CLOSEST = 0.05
-
-#: Share of the rows up to which those with an active partner are copied out: memory, and one product
-#: as dear as on all rows; more are cheaper.
-_FEW_ACTIVE = 0.25
 
 #: Products without preconditioner before one is built, and in any one step at all.
 _PLAIN_PRODUCTS = 7
@@ -431,7 +428,7 @@ class Newton:
         is left of the system, the residual in the preconditioner's norm or the gain to be expected of
         further products, whichever is more; and which columns reached the wanted residual.
         """
-        hessian, m = _Hessian(self.operator, [self._points[c] for c in columns.tolist()]), columns.size
+        hessian, m = Hessian(self.operator, [self._points[c] for c in columns.tolist()]), columns.size
         direction: Floats = np.zeros((self.operator.n_columns, m), order="F")
         moved: Floats = np.zeros((hessian.n_rows, m), order="F")
         residual: Floats = np.asfortranarray(-gradient)
@@ -491,34 +488,6 @@ class Newton:
             return
         self._step[column], self.scores[:, column], self._points[column] = found
         coef += self._step[column] * direction
-
-
-class _Hessian:
-    """``F'HF`` of several columns, on the rows that count in any of them if those are few."""
-
-    def __init__(self, operator: Operator, points: Sequence[PairPoint]) -> None:
-        self._points, self._operator, self._all = points, operator, operator.n_rows
-        active = np.any([point.curvature() > 0 for point in points], axis=0)
-        self.rows: Indices | None = None
-        if active.sum() <= _FEW_ACTIVE * active.size:
-            rows = np.flatnonzero(active)
-            few = operator.restricted(rows)
-            if few is not None:
-                self.rows, self._operator = rows, few
-        self.n_rows = self._operator.n_rows
-
-    def __call__(self, vectors: Floats, columns: Indices) -> tuple[Floats, Floats]:
-        """The vectors' scores on :attr:`rows` (None is all), and the products."""
-        along = self._operator.scores(vectors)
-        curved = [self._product(self._points[c], along[:, i]) for i, c in enumerate(columns.tolist())]
-        return along, self._operator.pullback(_stack(curved))
-
-    def _product(self, point: PairPoint, scores: Floats) -> Floats:
-        if self.rows is None:
-            return point.hessian_product(scores)
-        everywhere = np.zeros(self._all)
-        everywhere[self.rows] = scores
-        return point.hessian_product(everywhere)[self.rows]
 
 
 def minimize(
