@@ -58,6 +58,26 @@ def test_float32_distances_survive_a_far_origin():
     np.testing.assert_allclose(out, exact, atol=1e-4)
 
 
+@pytest.mark.parametrize("name", kernels.KERNELS)
+@pytest.mark.parametrize("wide", [False, True])
+def test_many_landmarks_go_through_compiled_loops(name, wide):
+    rng = np.random.default_rng(0)
+    X, U = rng.normal(size=(500, 4)), rng.normal(size=(300, 4))
+    kernel = LandmarkKernel(U, name, gamma=0.3, degree=2, coef0=0.5, dtype=np.float32, wide=wide)
+    exact = PAIRWISE[name](X, U)
+    assert kernels.loops_pay(exact.astype(np.float32))
+    out = kernel(X.astype(np.float32), np.empty((500, 300), np.float32))
+    np.testing.assert_allclose(out, exact, rtol=1e-5, atol=1e-5)
+    coef = rng.normal(size=(300, 2))
+    scores = kernels.kernel_product(kernel, X.astype(np.float32), coef)
+    np.testing.assert_allclose(scores, exact @ coef, atol=2e-5 * np.abs(exact @ coef).max())
+    order = rng.permutation(500)
+    if wide:  # the same score in any company
+        np.testing.assert_array_equal(
+            kernels.kernel_product(kernel, X[order[:99]].astype(np.float32), coef), scores[order[:99]]
+        )
+
+
 def test_gamma_rules():
     X, _ = data()
     weight = np.random.default_rng(1).integers(0, 3, len(X)).astype(float)

@@ -124,6 +124,31 @@ def test_thin_products(dtype, k, part):
     )
 
 
+@dtypes
+def test_exponential(dtype):
+    raw = -np.concatenate([np.geomspace(1e-8, 100.0, 500), np.linspace(0.0, 100.0, 500)])
+    raw = np.ascontiguousarray(raw.reshape(20, 50), dtype=dtype)
+    exact = np.exp(raw.astype(np.float32).astype(np.float64))
+    for _, out in (arguments for arguments, _ in both("exponential", lambda: (raw, blank(raw)))):
+        normal = raw > -87.0
+        np.testing.assert_allclose(out[normal], exact[normal], rtol=4e-7)
+        assert out[~normal].max() < 2e-38
+    odd = np.array([[0.0, 1e-3, -np.inf, np.nan]], dtype=dtype)  # rounding may leave a positive
+    for _, out in (arguments for arguments, _ in both("exponential", lambda: (odd, blank(odd)))):
+        np.testing.assert_array_equal(out, [[1.0, 1.0, 0.0, np.nan]])
+
+
+def test_exponential_in_place():
+    raw = -np.random.default_rng(0).random((30, 40), dtype=np.float32)
+    exact = np.exp(raw)
+    _compiled.run("exponential", raw, raw)
+    np.testing.assert_allclose(raw, exact, rtol=4e-7)
+
+
+def blank(raw):
+    return np.empty(raw.shape, dtype=np.float32)
+
+
 def test_the_loops_as_plain_python_are_the_same_functions():
     """What numba compiles is also valid Python: nothing depends on how it is run."""
     X, positive, rng = rows(40, 5)

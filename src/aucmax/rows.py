@@ -156,7 +156,8 @@ class BlockedRows:
 
     def scaled_by(self, scaler: StandardScaler) -> BlockedRows:
         """The same rows, standardised; they are not so yet."""
-        return BlockedRows(self.rows, scaler.mean_, scaler.scale_, self.dtype, self._keep)
+        mean = scaler.mean_ if scaler.with_mean else None  # not if it was fitted to sparse rows
+        return BlockedRows(self.rows, mean, scaler.scale_, self.dtype, self._keep)
 
     def _slices(self) -> Iterator[slice]:
         for start in range(0, self.shape[0], _READ_ROWS):

@@ -132,3 +132,8 @@ def thin_scores(matrix: Array, coef: Array, out: Array, first: int, last: int) -
 
 def thin_pullback(matrix: Array, gradient: Array, out: Array, first: int, last: int) -> None:
     out += gradient[:, first:last] @ matrix[first:last]
+
+
+def exponential(raw: Array, out: Array) -> None:
+    np.minimum(raw, 0, out=out, casting="same_kind")
+    np.exp(out, out=out)

@@ -146,7 +146,7 @@ class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
 
     def linear(self, X: Any, coef: Array) -> Array:
         """``transform(X) @ coef`` for coef (D, m), blockwise; X has been checked already."""
-        return product_over_blocks(self._wide_block, X, coef.astype(X.dtype))
+        return product_over_blocks(self._wide_block, X, coef, X.dtype)
 
     @property
     def dtype(self) -> np.dtype[Any]:

@@ -21,7 +21,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from aucmax import _compiled
 from aucmax._checks import is_elsewhere, is_sparse
+from aucmax._compiled import twins
 from aucmax._threads import Scratch, over_blocks
 
 Array = npt.NDArray[Any]
@@ -31,6 +33,13 @@ KERNELS = ("rbf", "laplacian", "polynomial", "linear")
 #: Rows are multiplied in multiples of so many: BLAS takes some together, and what is left over at the
 #: end of a product goes another way, with other rounding.
 _GROUP = 64
+
+#: From so many landmarks on, float32 values go through compiled loops. (It cannot depend on the rows:
+#: the same one is to get the same score in any company.)
+_MANY = 256
+
+#: Products with up to so many columns are summed in float64, by these loops.
+_THIN = 12
 
 #: The paper takes its bandwidth from the first so-many rows.
 GAMMA_ROWS = 80_000
@@ -76,7 +85,7 @@ class LandmarkKernel:
         self._right = self._exponent(shifted)
         # CSR rows cannot be centred; their landmarks then are not either.
         self._right_raw = (2.0 * self.gamma * points.T).astype(self._inner)
-        self._norms_raw = (-self.gamma * (points**2).sum(axis=1)).astype(self.dtype)
+        self._norms_raw = (-self.gamma * (points**2).sum(axis=1)).astype(self._inner)
         self._centre = self._centre.astype(self._inner)
 
     def _exponent(self, landmarks: Array) -> Array:
@@ -86,7 +95,10 @@ class LandmarkKernel:
         return (self.gamma * np.vstack(rows)).astype(self._inner)
 
     def __call__(self, X: Any, out: Array) -> Array:
-        return self.finish(self.raw(X, out))
+        own = self._inner == out.dtype
+        return self.finish(
+            self.raw(X, out if own else self._scratch.array(out.shape, self._inner)), out
+        )
 
     def raw(self, X: Any, out: Array) -> Array:
         """What is linear in gamma: its product with minus the distances, or with inner products."""
@@ -101,10 +113,16 @@ class LandmarkKernel:
         self._product(X, self._right, out)
         return out
 
-    def finish(self, out: Array) -> Array:
-        """Kernel values from raw ones, in place."""
+    def finish(self, raw: Array, out: Array) -> Array:
+        """Kernel values from raw ones, which may stand in ``out`` itself."""
         if self.name in ("rbf", "laplacian"):
-            return np.exp(out, out=out)
+            if loops_pay(out):
+                _compiled.run("exponential", raw, out)
+            else:
+                twins.exponential(raw, out)
+            return out
+        if raw is not out:
+            out[...] = raw
         if self.name == "polynomial":
             out += self.coef0
             np.power(out, self.degree, out=out)
@@ -114,7 +132,7 @@ class LandmarkKernel:
         if is_sparse(X):
             self._product(X, self._right_raw, out)
             norms = np.asarray(X.multiply(X).sum(axis=1)).ravel()
-            out -= (self.gamma * norms).astype(self.dtype)[:, None]
+            out -= (self.gamma * norms).astype(self._inner)[:, None]
             out += self._norms_raw
         else:
             wide = np.ones((X.shape[0], X.shape[1] + 2), dtype=self._inner)
@@ -122,19 +140,18 @@ class LandmarkKernel:
             np.subtract(X, self._centre, out=rows)
             wide[:, -2] = np.einsum("ij,ij->i", rows, rows)
             self._product(wide, self._right, out)
-        if self._inner == np.float64 != self.dtype:
-            return out  # what is above zero there is so by 1e-15, and its exponential 1 in float32
-        return np.minimum(out, 0, out=out)
+        return out
 
     def _product(self, X: Any, right: Array, out: Array) -> None:
         if is_sparse(X):
             out[...] = X @ right
-        elif self._inner == out.dtype:
-            np.matmul(X.astype(self._inner, copy=False), right, out=out)
         else:
-            product = self._scratch.array(out.shape, self._inner)
-            np.matmul(X.astype(self._inner, copy=False), right, out=product)
-            out[...] = product
+            np.matmul(X.astype(self._inner, copy=False), right, out=out)
+
+
+def loops_pay(values: Array) -> bool:
+    """Whether kernel values of this shape are worth compiled loops."""
+    return bool(values.dtype == np.float32 and values.shape[1] >= _MANY)
 
 
 def raw_matrix(kernel: LandmarkKernel, X: Any) -> Array:
@@ -167,30 +184,36 @@ def kernel_product(
     raw: Array | None = None,
 ) -> Array:
     """``k(X, U) @ coef`` for coef (v, m), of which only blocks of kernel values are ever held."""
-    coef = coef.astype(kernel.dtype)
     if raw is None:
-        return product_over_blocks(kernel, X, coef, block_rows)
+        return product_over_blocks(kernel, X, coef, kernel.dtype, block_rows)
 
     def finish(part: Array, out: Array) -> Array:
-        return kernel.finish(np.multiply(part, kernel.factor, out=out))
+        return kernel.finish(np.multiply(part, kernel.factor, out=out), out)
 
-    return product_over_blocks(finish, raw, coef, block_rows)
+    return product_over_blocks(finish, raw, coef, kernel.dtype, block_rows)
 
 
 def product_over_blocks(
-    fill: Callable[[Any, Array], Array], X: Any, coef: Array, block_rows: int | None = None
+    fill: Callable[[Any, Array], Array],
+    X: Any,
+    coef: Array,
+    dtype: np.dtype[Any],
+    block_rows: int | None = None,
 ) -> Array:
     """``F(X) @ coef`` for coef (v, m), of which only blocks of ``F(X)`` are ever held.
 
-    ``fill`` puts F of some rows into an array (rows, v). Blocks are whole groups of rows, the last one
-    filled up with zeros: so equal rows give equal results wherever they stand.
+    ``fill`` puts F of some rows into an array (rows, v) of a dtype, which the product has as well.
+    Blocks are whole groups of rows, the last one filled up with zeros: so equal rows give equal results
+    wherever they stand.
     """
     width, scratch = coef.shape[0], Scratch()
-    out = np.empty((X.shape[0], coef.shape[1]), dtype=coef.dtype)
+    out = np.empty((X.shape[0], coef.shape[1]), dtype=dtype)
+    right = np.ascontiguousarray(coef.T, dtype=np.float64)
+    coef = coef.astype(dtype)
 
     def work(rows: slice) -> None:
         size = rows.stop - rows.start
-        block = scratch.array((-(-size // _GROUP) * _GROUP, width), coef.dtype)
+        block = scratch.array((-(-size // _GROUP) * _GROUP, width), dtype)
         part = X[rows]
         if is_sparse(part):
             fill(part, block[:size])
@@ -198,16 +221,22 @@ def product_over_blocks(
             if len(block) > size:
                 part = np.concatenate([part, np.zeros((len(block) - size, part.shape[1]), part.dtype)])
             fill(part, block)
-        out[rows] = (block @ coef)[:size]  # what fills up may be anything
+        if len(right) <= _THIN and loops_pay(block):
+            # Weights over landmarks are large and cancel.
+            sums = np.empty((len(right), size))
+            _compiled.run("thin_scores", block, right, sums, 0, size)
+            out[rows] = sums.T
+        else:
+            out[rows] = (block @ coef)[:size]  # what fills up may be anything
 
-    over_blocks(work, X.shape[0], (width + X.shape[1]) * coef.dtype.itemsize, block_rows, _GROUP)
+    over_blocks(work, X.shape[0], (width + X.shape[1]) * dtype.itemsize, block_rows, _GROUP)
     return out
 
 
 def _block(kernel: LandmarkKernel, X: Any, raw: Array | None, rows: slice, out: Array) -> Array:
     if raw is None:
         return kernel(X[rows], out)
-    return kernel.finish(np.multiply(raw[rows], kernel.factor, out=out))
+    return kernel.finish(np.multiply(raw[rows], kernel.factor, out=out), out)
 
 
 def _row_bytes(kernel: LandmarkKernel, X: Any) -> int:
