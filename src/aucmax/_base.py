@@ -111,6 +111,7 @@ class RankingClassifier(ClassifierMixin, BaseEstimator):
             yield
             self._kept.remove()
         finally:
+            self._kept.close()
             del self._kept
 
     def _more_data(self, **extra: Any) -> dict[str, Sequence[Any]]:

@@ -92,9 +92,9 @@ class Checkpoint:
 
     def note(self, name: str, value: Any) -> None:
         """Note plain data and arrays, not to be changed afterwards, and write if it is time to."""
-        if self.path is None:
-            return
         with self._lock:
+            if self.path is None:
+                return
             self._state[name] = value
             if time.monotonic() >= self._next:
                 self._write_or_warn()
@@ -166,6 +166,11 @@ class Checkpoint:
         """The fit is done: there is nothing to go on from."""
         if self.path is not None:
             self.path.unlink(missing_ok=True)
+
+    def close(self) -> None:
+        """Write no more: threads of a fit that was stopped may not have heard of it yet."""
+        with self._lock:
+            self.path = None
 
     def _load(self, path: Path) -> None:
         try:

@@ -29,6 +29,7 @@ from aucmax.features.nystroem import NystroemFeatures, landmark_count
 from aucmax.operators import BlockOperator, FeatureOperator, Operator
 from aucmax.pairs import PairLoss
 from aucmax.plan import (
+    EXPECTED_PASSES,
     TRIAL_ROWS,
     Plan,
     budget_bytes,
@@ -213,6 +214,7 @@ class KernelScores:
             max_memory=self.max_memory,
             project=project,
             measure=measure,
+            passes=self._expected_passes(),
         )
 
     def plan(self, X: Any) -> Plan:
@@ -230,6 +232,9 @@ class KernelScores:
     def _columns_together(self) -> int:
         """Columns that are solved together, of two classes."""
         return 1
+
+    def _expected_passes(self) -> int:
+        return EXPECTED_PASSES
 
     @contextmanager
     def _features(

@@ -83,9 +83,8 @@ class Place:
     setup: float = 0.0
     per_pass: float = 0.0
 
-    @property
-    def total(self) -> float:
-        return self.setup + EXPECTED_PASSES * self.per_pass
+    def total(self, passes: int) -> float:
+        return self.setup + passes * self.per_pass
 
 
 @dataclass(frozen=True)
@@ -93,7 +92,8 @@ class Plan:
     """What a fit is going to do.
 
     ``place`` is where kernel values are kept, ``rivals`` the other places with room for them; ``room``
-    is how many rows of them may be copied to memory beside, ``held`` the bytes of all else.
+    is how many rows of them may be copied to memory beside, ``held`` the bytes of all else, ``passes``
+    how many are expected.
     """
 
     n_rows: int
@@ -104,6 +104,7 @@ class Plan:
     rivals: tuple[Place, ...]
     room: int
     itemsize: int
+    passes: int
 
     @property
     def cost(self) -> float:
@@ -125,11 +126,11 @@ class Plan:
             f"{self.n_rows:,} rows x {self.n_landmarks:,} landmarks: kernel values of "
             f"{format_bytes(self._values)} {kept[self.place.name]}; {format_bytes(self.held)} for rows "
             f"and solver, {format_bytes(self.budget)} may be used.",
-            f"A pass takes about {_seconds(self.place.per_pass)}, and {EXPECTED_PASSES} of them with "
-            f"what goes before {_seconds(self.place.total)}.",
+            f"A pass takes about {_seconds(self.place.per_pass)}, and {self.passes:,} of them with "
+            f"what goes before {_seconds(self.place.total(self.passes))}.",
         ]
         for rival in self.rivals:
-            lines.append(f"({rival.name}: {_seconds(rival.total)}.)")
+            lines.append(f"({rival.name}: {_seconds(rival.total(self.passes))}.)")
         return " ".join(lines)
 
 
@@ -153,8 +154,9 @@ def plan_fit(
     max_memory: int | str | None = None,
     project: bool = False,
     measure: bool = False,
+    passes: int = EXPECTED_PASSES,
 ) -> Plan:
-    """Choose the place whose ``EXPECTED_PASSES`` passes take least, among those with room.
+    """Choose the place whose passes take least, among those with room.
 
     Parameters
     ----------
@@ -172,10 +174,12 @@ def plan_fit(
         Whether features are wanted in memory wherever they fit.
     measure : bool
         Whether to measure even where memory holds everything, to tell the time.
+    passes : int
+        How many are expected.
     """
     rank = n_landmarks if rank is None else rank
     budget = budget_bytes(max_memory)
-    held += n_rows * STATE_BYTES * n_columns + preconditioner_bytes(n_rows, rank, n_columns)
+    held += solver_bytes(n_rows, rank, n_columns)
     left = budget - held
     values, features = n_rows * n_landmarks * itemsize, n_rows * rank * itemsize
     inside = [Place(name, size) for name, size in (("memory", values), ("projected", features))]
@@ -183,7 +187,7 @@ def plan_fit(
     if fitting and not measure:
         wanted = "projected" if project or pays_to_project(n_landmarks, rank) else "memory"
         place = next((place for place in fitting if place.name == wanted), fitting[0])
-        return _plan(n_rows, n_landmarks, budget, held, place, (), itemsize)
+        return _plan(n_rows, n_landmarks, budget, held, place, (), itemsize, passes)
     if left < 0:
         raise MemoryError(
             f"A fit on {n_rows:,} rows x {n_landmarks:,} landmarks needs {format_bytes(held)} even if "
@@ -205,9 +209,9 @@ def plan_fit(
             places.append(Place("disk", 0, values, make + values / disk.write, values / disk.read))
     elif project and len(places) == 2:
         places.reverse()
-    place = places[0] if project and fitting else min(places, key=lambda place: place.total)
+    place = places[0] if project and fitting else min(places, key=lambda place: place.total(passes))
     rivals = tuple(other for other in places if other is not place)
-    return _plan(n_rows, n_landmarks, budget, held, place, rivals, itemsize)
+    return _plan(n_rows, n_landmarks, budget, held, place, rivals, itemsize, passes)
 
 
 def _plan(
@@ -218,10 +222,11 @@ def _plan(
     place: Place,
     rivals: tuple[Place, ...],
     itemsize: int,
+    passes: int,
 ) -> Plan:
     # Half of what is left: a restriction and a sample may be held together.
     room = (budget - held - place.memory) // (2 * n_landmarks * itemsize)
-    return Plan(n_rows, n_landmarks, budget, held, place, rivals, int(max(0, room)), itemsize)
+    return Plan(n_rows, n_landmarks, budget, held, place, rivals, int(max(0, room)), itemsize, passes)
 
 
 def pays_to_project(n_landmarks: int, rank: int, passes: float = EXPECTED_PASSES) -> bool:
@@ -280,9 +285,14 @@ def _rows_at_once(feature_map: FeatureMap, X: Any) -> int:
     return int(max(1, _TRIAL_BYTES // (feature_map.width * X.dtype.itemsize)))
 
 
-def preconditioner_bytes(n_rows: int, rank: int, n_columns: int) -> int:
-    """A chunk of sampled rows and its products while one is made, two matrices for each column."""
-    return 8 * min(n_rows, 4096) * rank + (24 + 16 * n_columns) * rank**2
+def solver_bytes(n_rows: int, rank: int, n_columns: int) -> int:
+    """What a solve holds beside kernel values.
+
+    Its vectors; a chunk of sampled rows and its products while a preconditioner is made, and two
+    matrices for each column.
+    """
+    vectors = n_rows * STATE_BYTES * n_columns
+    return vectors + 8 * min(n_rows, 4096) * rank + (24 + 16 * n_columns) * rank**2
 
 
 def rate_of_rows(fill: Callable[[Array, Array], Array], rows: Array, width: int) -> float:

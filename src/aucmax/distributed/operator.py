@@ -12,7 +12,7 @@ import numpy.typing as npt
 from aucmax.distributed.client import gathered, large_tasks
 from aucmax.operators import BlockOperator, FeatureOperator, KernelOperator, Operator
 from aucmax.pairs import Floats, Indices
-from aucmax.plan import STATE_BYTES, preconditioner_bytes
+from aucmax.plan import solver_bytes
 
 Array = npt.NDArray[Any]
 
@@ -163,7 +163,7 @@ def driver_bytes(n_rows: int, rank: int, n_columns: int) -> int:
     250.192768
     """
     sample = min(n_rows, SAMPLE_ROWS * rank) * rank * 4
-    return n_rows * STATE_BYTES * n_columns + preconditioner_bytes(n_rows, rank, n_columns) + sample
+    return solver_bytes(n_rows, rank, n_columns) + sample
 
 
 def traffic_bytes(
