@@ -124,6 +124,6 @@ def only(monkeypatch, name):
 
     def planned(n_rows, n_landmarks, *_, rank, itemsize, **__):
         place = plan.Place(name, 0, per_pass=1e-3)
-        return plan.Plan(n_rows, n_landmarks, 10**9, 0, place, (), 1000, itemsize)
+        return plan.Plan(n_rows, n_landmarks, 10**9, 0, place, (), 1000, itemsize, 100)
 
     monkeypatch.setattr("aucmax.classifiers.plan_fit", planned)
