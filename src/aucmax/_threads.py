@@ -15,7 +15,8 @@ import numpy as np
 import numpy.typing as npt
 from threadpoolctl import ThreadpoolController
 
-_BLOCK_BYTES = 2**21
+#: Of a block: less, and calls for each take long; a core's share of the cache is about as large.
+_BLOCK_BYTES = 2**22
 
 T = TypeVar("T")
 

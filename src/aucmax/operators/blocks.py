@@ -17,9 +17,10 @@ from aucmax.rows import Rows
 
 Array = npt.NDArray[Any]
 
-#: Sums over so many rows are kept apart and added in order: the result does not depend on which thread
-#: was first.
+#: Sums over at most so many rows are kept apart and added in order: the result does not depend on which
+#: thread was first. Fewer rows are cut into so many parts, for threads to end together.
 _SUM_ROWS = 2**15
+_PARTS = 64
 
 
 class BlockOperator:
@@ -56,6 +57,9 @@ class BlockOperator:
         self.n_columns = width if projection is None else projection.shape[1]
         self.nbytes = int(cost * self.n_rows * self._width * self._dtype.itemsize)
         self._scratch = Scratch()
+        self._block_rows = cache_rows(width * self._dtype.itemsize)
+        part = min(_SUM_ROWS, -(-self.n_rows // _PARTS))
+        self._sum_rows = -(-part // self._block_rows) * self._block_rows
 
     def scores(self, coef: Floats) -> Floats:
         folded = coef if self._projection is None else self._projection @ coef
@@ -66,19 +70,19 @@ class BlockOperator:
             for part, block in self._blocks(rows):
                 _compiled.run("thin_scores", block, right, out[:, part], 0, len(block))
 
-        over_blocks(work, self.n_rows, 0, _SUM_ROWS)
+        over_blocks(work, self.n_rows, 0, self._sum_rows)
         return out.T
 
     def pullback(self, gradient: Floats) -> Floats:
         left = np.ascontiguousarray(gradient.T, dtype=np.float64)
-        sums = np.zeros((-(-self.n_rows // _SUM_ROWS), len(left), self._width))
+        sums = np.zeros((-(-self.n_rows // self._sum_rows), len(left), self._width))
 
         def work(rows: slice) -> None:
-            total = sums[rows.start // _SUM_ROWS]
+            total = sums[rows.start // self._sum_rows]
             for part, block in self._blocks(rows):
                 _compiled.run("thin_pullback", block, left[:, part], total, 0, len(block))
 
-        over_blocks(work, self.n_rows, 0, _SUM_ROWS)
+        over_blocks(work, self.n_rows, 0, self._sum_rows)
         out: Floats = sums.sum(axis=0).T
         return out if self._projection is None else self._projection.T @ out
 
@@ -100,9 +104,8 @@ class BlockOperator:
 
     def _blocks(self, rows: slice) -> Iterator[tuple[slice, Array]]:
         """Blocks of kernel values that fit the cache, each valid until the next."""
-        step = cache_rows(self._width * self._dtype.itemsize)
-        for start in range(rows.start, rows.stop, step):
-            part = slice(start, min(start + step, rows.stop))
+        for start in range(rows.start, rows.stop, self._block_rows):
+            part = slice(start, min(start + self._block_rows, rows.stop))
             X = self._X[part]
             if self._fill is None:
                 yield part, X
