@@ -8,6 +8,8 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +29,13 @@ def touch_memory(gib: float) -> None:
     """
     code = f"bytearray(b'x') * int({gib} * 2**30)"
     subprocess.run([sys.executable, "-c", code], check=False)
+
+
+def alone(work: Any, *arguments: Any) -> dict[str, Any]:
+    """The row that ``work`` gives, run in a process of its own."""
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        row: dict[str, Any] = pool.submit(work, *arguments).result()
+    return row
 
 
 def timed(work: Callable[[], Any]) -> tuple[float, Any]:

@@ -225,12 +225,62 @@ def tables() -> str:
     return "\n".join(lines)
 
 
+def large() -> str:
+    """Fits beyond memory, passes by rows, and what making kernel values anew costs."""
+    found = rows("large")
+    lines = [
+        "| rows | `max_memory` | kernel values | seconds | passes | seconds a pass | test AUC "
+        "| peak memory |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for row in found:
+        if row["kind"] == "fit":
+            lines.append(
+                f"| {row['rows']:,} | {row['max_memory'] or 'not set'} | {row['place']} "
+                f"| {row['seconds']:,.0f} | {row['passes']} | {row['seconds_a_pass']:.3g} "
+                f"| {row['test_auc']:.5f} | {row['peak_gib']:.2f} GiB |"
+            )
+    passes = [row for row in found if row["kind"] == "pass"]
+    told = ", ".join(f"{row['seconds_a_pass']:.3g} s for {row['rows']:,} rows" for row in passes)
+    slope = next(row["slope"] for row in found if row["kind"] == "slope")
+    anew = [row for row in found if row["kind"] == "recompute"]
+    to_memory, to_parts = (
+        ", ".join(f"{row[name]:.1f}" for row in anew) for name in ("ratio_to_memory", "ratio_to_parts")
+    )
+    product, exponential = (
+        statistics.median(row[name] for row in anew) for name in ("gflops", "exponentials_a_second")
+    )
+    lines += [
+        "",
+        f"A pass that makes kernel values anew takes {told}: a log-log slope of {slope:.2f}.",
+        f"At covtype's shape (54 columns, 1600 landmarks) it takes {to_memory} times a pass over "
+        f"values in memory (each round), and {to_parts} times its matrix product ({product:.0f} "
+        f"GFLOP/s in float32) and its exponentials ({exponential / 1e9:.2f} billion a second) done by "
+        "themselves.",
+    ]
+    return "\n".join(lines)
+
+
+def distributed() -> str:
+    """Two workers against two threads."""
+    lines = ["| round | model | seconds | test AUC | ratio |", "|---|---|---|---|---|"]
+    for row in rows("distributed"):
+        ratio = f"{row['ratio']:.2f}" if "ratio" in row else ""
+        lines.append(
+            f"| {row['round'] + 1} | {row['model']} | {row['seconds']:.1f} | {row['test_auc']:.5f} "
+            f"| {ratio} |"
+        )
+    return "\n".join(lines)
+
+
 PAGES = {
     "README.md": (end_to_end, accuracy, search),
     "docs/design.md": (search, apart),
     "docs/methods.md": (stochastic, epochs, rank_svm),
     "docs/paper/README.md": (connect4,),
     "docs/tables.md": (tables,),
+    "docs/large.md": (large,),
+    "docs/distributed.md": (distributed,),
 }
 
 

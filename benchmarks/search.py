@@ -16,8 +16,6 @@ connect-4 only the full walk runs, for the choice.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
 from typing import Any
 
 import numpy as np
@@ -28,7 +26,7 @@ from aucmax import KernelAUCClassifier, KernelAUCClassifierCV, NystroemFeatures
 from aucmax._machine import peak_gib
 from aucmax.data import Split, load_dataset
 from aucmax.metrics import roc_auc
-from benchmarks.harness import timed, touch_memory
+from benchmarks.harness import alone, timed, touch_memory
 
 DATA = ("ijcnn1", "covtype-80k", "covtype")
 CHOICE = ("usps", "connect-4")
@@ -91,13 +89,6 @@ def until_stop(full: dict[str, Any], patience: int) -> dict[str, Any]:
         "test_scores": full["test_scores"][:values],
         "seconds_by_value": full["seconds_by_value"][:values],
     }
-
-
-def alone(work: Any, *arguments: Any) -> dict[str, Any]:
-    """The row that ``work`` gives, run in a process of its own."""
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-        row: dict[str, Any] = pool.submit(work, *arguments).result()
-    return row
 
 
 def read(name: str) -> Split:

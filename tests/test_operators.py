@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from aucmax import NystroemFeatures, operators
-from aucmax.operators import FeatureOperator, KernelOperator, map_operator, pays_to_project
+from aucmax import NystroemFeatures
+from aucmax.operators import BlockOperator, FeatureOperator, KernelOperator, blocks, memory
 
 
 def matrices(dtype=np.float64, n=300, v=20, r=6):
@@ -13,12 +13,18 @@ def matrices(dtype=np.float64, n=300, v=20, r=6):
 
 @pytest.mark.parametrize("k", [1, 3])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("kind", ["dense", "csr", "folded"])
+@pytest.mark.parametrize("kind", ["dense", "csr", "folded", "blocks", "blocks as they are"])
 def test_products_are_those_of_the_explicit_matrix(kind, dtype, k, monkeypatch):
-    monkeypatch.setattr(operators, "_SUM_ROWS", 64)  # several partial sums
+    monkeypatch.setattr(memory, "_SUM_ROWS", 64)  # several partial sums
+    monkeypatch.setattr(blocks, "_SUM_ROWS", 64)
     block, projection = matrices(dtype)
     if kind == "folded":
         operator, F = KernelOperator(block, projection), block.astype(float) @ projection
+    elif kind == "blocks":
+        operator = BlockOperator(block / 2, 20, projection, lambda X, out: np.add(X, X, out=out))
+        F = block.astype(float) @ projection
+    elif kind == "blocks as they are":
+        operator, F = BlockOperator(block, 20), block.astype(float)
     else:
         F = block.astype(float)
         operator = FeatureOperator(sparse.csr_matrix(block) if kind == "csr" else block)
@@ -41,17 +47,6 @@ def test_float32_sums_over_many_rows_stay_exact():
     np.testing.assert_allclose(pulled[:, 0], 400_000 * float(np.float32(0.1)), rtol=2e-5)
 
 
-def test_a_low_rank_is_projected_and_a_full_one_folded():
-    assert pays_to_project(1600, 145)
-    assert not pays_to_project(1600, 1600)
-    assert not pays_to_project(1600, 1200)
-    X = np.random.default_rng(0).normal(size=(500, 3))
-    low = NystroemFeatures(60, gamma=1e-3, random_state=0).fit(X)
-    full = NystroemFeatures(60, gamma=50.0, random_state=0).fit(X)
-    assert isinstance(map_operator(X, low), FeatureOperator)
-    assert isinstance(map_operator(X, full), KernelOperator)
-
-
 def test_folded_and_projected_are_the_same_operator():
     X = np.random.default_rng(0).normal(size=(200, 3))
     features = NystroemFeatures(50, gamma=1.0, random_state=0).fit(X)
@@ -68,7 +63,7 @@ def test_thin_products_through_compiled_loops_are_blas_products(k, monkeypatch):
     rng = np.random.default_rng(0)
     F = rng.normal(size=(9000, 40))
     W, G = rng.normal(size=(40, k)), rng.normal(size=(9000, k))
-    monkeypatch.setattr(operators, "_THIN_BYTES", 0)
+    monkeypatch.setattr(memory, "_THIN_BYTES", 0)
     operator = FeatureOperator(F)
     np.testing.assert_allclose(operator.scores(W), F @ W, atol=1e-10)
     np.testing.assert_allclose(operator.pullback(G), F.T @ G, atol=1e-10)

@@ -14,9 +14,9 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import cross_val_score
 
 from aucmax.metrics import roc_auc_interval
+from aucmax.reading.read import file_hash
 from aucmax.tables import TableError, TableModel, fit_table, table_batches
 from aucmax.tables.columns import normal_frame
-from aucmax.tables.read import file_hash
 
 FAST = {"n_landmarks": 40, "Cs": [0.1, 1.0, 10.0]}
 

@@ -13,11 +13,11 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
+from aucmax.reading import delimited as delimited_module
+from aucmax.reading.frames import as_frame, frame_hash
+from aucmax.reading.read import column_names
 from aucmax.tables import TableError, read_table, table_batches
-from aucmax.tables import delimited as delimited_module
 from aucmax.tables.columns import features, make_preprocessor, normal_frame
-from aucmax.tables.frames import as_frame, frame_hash
-from aucmax.tables.read import column_names
 from aucmax.tables.study import study_columns
 
 PACK = {".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress}

@@ -28,6 +28,7 @@ _HOMES = {
     "load_model": "aucmax.model_file",
     "to_onnx": "aucmax.onnx_export",
     "write_report": "aucmax.report",
+    "row_blocks": "aucmax.sources",
     "metrics": "aucmax.metrics",
 }
 
@@ -49,6 +50,7 @@ __all__ = [
     "fit_table",
     "load_model",
     "metrics",
+    "row_blocks",
     "save_model",
     "to_onnx",
     "write_report",
@@ -65,6 +67,7 @@ if TYPE_CHECKING:
     from aucmax.onnx_export import to_onnx
     from aucmax.report import write_report
     from aucmax.search import KernelAUCClassifierCV, LinearAUCClassifierCV
+    from aucmax.sources import row_blocks
     from aucmax.streaming import SGDAUCClassifier
     from aucmax.tables import TableModel, fit_table
 

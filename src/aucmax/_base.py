@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import os
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -18,8 +21,13 @@ from aucmax._checks import (
     check_rows,
     check_weight,
     drop_absent,
+    is_dask,
+    is_elsewhere,
     is_sparse,
 )
+from aucmax.checkpoint import Checkpoint, describe_fit
+from aucmax.rows import BlockedRows
+from aucmax.sources import Source, is_source, open_rows, source_blocks
 
 #: Kernel values up to this size are kept in float64 when the data is; larger ones in float32. Small
 #: problems so agree with any float64 optimiser; large ones take half the memory and time.
@@ -30,14 +38,24 @@ class RankingClassifier(ClassifierMixin, BaseEstimator):
     """Labels, standardised rows, one column of scores per ranked class, threshold, decision."""
 
     standardize: bool
+    checkpoint: Any = None
     classes_: np.ndarray
     intercept_: np.ndarray
     scaler_: StandardScaler | None
 
+    #: Whether a fit reads rows by blocks, and so takes what is no array.
+    _takes_blocks = False
+
     def _fit(self, X: Any, y: Any, sample_weight: Any = None, **extra: Any) -> Any:
         """Check, standardise, learn; ``_fit_columns`` gets what ``_prepare`` makes of the rest."""
         self._check_params()
-        with all_or_nothing(self):
+        with all_or_nothing(self), open_rows(X, y, sample_weight, self._takes_blocks) as given:
+            if given is not None:
+                X, y, sample_weight = self._take_source(given)
+            elif is_dask(X):
+                from aucmax.distributed import take_over
+
+                X, y, sample_weight = take_over(self, X, y, sample_weight)
             check_labels(y)
             X, y = check_rows(self, X, y)
             check_classification_targets(y)
@@ -51,8 +69,13 @@ class RankingClassifier(ClassifierMixin, BaseEstimator):
                     f"one class, {self.classes_.tolist()[0]!r}."
                 )
             try:
-                with np.errstate(over="ignore", invalid="ignore"):  # found and named
-                    self.scaler_ = self._fit_scaler(X, weight)
+                with (
+                    np.errstate(over="ignore", invalid="ignore"),  # found and named
+                    self._keeping(X, codes, weight, extra),
+                ):
+                    self.scaler_ = self._kept.fitted(
+                        "scaler", lambda: self._fit_scaler(X, weight), lambda: _new_scaler(X)
+                    )
                     self._fit_columns(self._scaled(X), codes, weight, **extra)
             except FloatingPointError as error:
                 raise ValueError(
@@ -61,14 +84,50 @@ class RankingClassifier(ClassifierMixin, BaseEstimator):
                 ) from None
         return self
 
+    def _take_source(self, source: Source) -> tuple[BlockedRows, np.ndarray, Any]:
+        X = BlockedRows(source.rows, dtype=source.rows.dtype)
+        y = np.asarray(source.y)
+        if y.shape != (X.shape[0],):
+            raise ValueError(f"y must have one label for each of {X.shape[0]} rows; got {y.shape}.")
+        self.n_features_in_ = X.shape[1]
+        if source.names is not None:
+            self.feature_names_in_ = np.array(source.names, dtype=object)
+        return X, y, source.weight
+
+    @contextmanager
+    def _keeping(
+        self, X: Any, codes: np.ndarray, weight: np.ndarray, extra: dict[str, Any]
+    ) -> Iterator[None]:
+        """The checkpoint of this fit as ``_kept``, gone when the fit is done."""
+        self._kept = Checkpoint()
+        try:
+            if self.checkpoint is not None:
+                labels = (codes, self.classes_)
+                data = {"X": (X,), "y": labels, "sample_weight": (weight,), **self._more_data(**extra)}
+                self._kept = Checkpoint(self.checkpoint, describe_fit(self, data))
+                if self._kept.before and getattr(self, "verbose", 0):
+                    spent = f"{self._kept.before:.0f} s of it are done"
+                    print(f"Going on from {self.checkpoint}: {spent}", file=sys.stderr)
+            yield
+            self._kept.remove()
+        finally:
+            self._kept.close()
+            del self._kept
+
+    def _more_data(self, **extra: Any) -> dict[str, Sequence[Any]]:
+        """Arrays beside rows, labels and weights that the fit depends on, by name."""
+        return {}
+
     def _fit_scaler(self, X: Any, weight: np.ndarray) -> StandardScaler | None:
         if not self.standardize:
             return None
-        # Centring would turn a CSR matrix into a dense one, so that is only scaled.
-        scaler = StandardScaler(with_mean=not is_sparse(X)).set_output(transform="default")
-        # Only ratios of weights matter to it; tiny or huge ones would underflow or overflow. Equal
-        # ones are left out, since weighing takes twice the time.
-        scaler.fit(X, sample_weight=weight / weight.max() if np.ptp(weight) else None)
+        if is_elsewhere(X):
+            scaler = X.scaler(weight)
+        else:
+            scaler = _new_scaler(X)
+            # Only ratios of weights matter to it; tiny or huge ones would underflow or overflow. Equal
+            # ones are left out, since weighing takes twice the time.
+            scaler.fit(X, sample_weight=weight / weight.max() if np.ptp(weight) else None)
         bad = np.flatnonzero(~np.isfinite(scaler.scale_))
         if bad.size:
             names = getattr(self, "feature_names_in_", None)
@@ -77,7 +136,7 @@ class RankingClassifier(ClassifierMixin, BaseEstimator):
         return scaler
 
     def _scaled(self, X: Any) -> Any:
-        return X if self.scaler_ is None else self.scaler_.transform(X)
+        return scale_rows(self.scaler_, X)
 
     def _check_params(self) -> None:
         raise NotImplementedError
@@ -116,7 +175,23 @@ class RankingClassifier(ClassifierMixin, BaseEstimator):
         Shape (n,) for two classes, where positive means ``classes_[1]``; otherwise (n, n_classes).
         """
         check_is_fitted(self)
-        X = check_rows(self, X, reset=False)
+        if is_dask(X):
+            return self._lazily("decision_function", X)
+        if is_source(X):
+            names = getattr(self, "feature_names_in_", None)
+            blocks = source_blocks(X, None if names is None else names.tolist())
+            return np.concatenate([self._decide(self._as_block(block)) for block in blocks])
+        return self._decide(check_rows(self, X, reset=False))
+
+    def _as_block(self, block: np.ndarray) -> np.ndarray:
+        if block.ndim != 2 or block.shape[1] != self.n_features_in_:
+            raise ValueError(
+                f"A block of X has shape {block.shape}; {type(self).__name__} was fitted to "
+                f"{self.n_features_in_} columns."
+            )
+        return block
+
+    def _decide(self, X: Any) -> np.ndarray:
         with np.errstate(over="ignore", invalid="ignore"):  # found and named below
             scores = self._scores(X).astype(np.float64) + self.intercept_
         finite = np.isfinite(scores).all(axis=1)
@@ -134,14 +209,28 @@ class RankingClassifier(ClassifierMixin, BaseEstimator):
         (Youden's), so it does not follow the majority when one class is rare. For another aim use
         scikit-learn's ``TunedThresholdClassifierCV`` around this classifier.
         """
+        if is_dask(X):
+            check_is_fitted(self)
+            return self._lazily("predict", X)
         decision = self.decision_function(X)
         if self.classes_.size == 2:
             return self.classes_[(decision > 0).astype(np.intp)]
         return self.classes_[self._rivals(decision).argmax(axis=1)]
 
+    def _lazily(self, method: str, X: Any) -> Any:
+        from aucmax.distributed import lazily
+
+        return lazily(self, method, X)
+
     def _rivals(self, decision: np.ndarray) -> np.ndarray:
         """Scores (n, n_classes) of which the highest wins."""
         return decision
+
+    def __getstate__(self) -> dict[str, Any]:
+        """With the checkpoint's path as text, which files of a model can hold and any system reads."""
+        state: dict[str, Any] = super().__getstate__()
+        path = state.get("checkpoint")
+        return {**state, "checkpoint": os.fspath(path)} if isinstance(path, os.PathLike) else state
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -176,13 +265,22 @@ class WeightedClassifier(RankingClassifier):
         Parameters
         ----------
         X : array, CSR matrix or data frame of shape (n, d)
+            Or more than memory holds: a ``numpy.memmap``, the path of a file or of a folder of Parquet
+            files, or an iterable of blocks (X, y) or (X, y, weight). The
+            kernel classifiers take Dask arrays and data frames, too: see :mod:`aucmax.distributed`.
         y : array of shape (n,)
-            Any two labels, or more: then each class is ranked against the rest.
+            Any two labels, or more: then each class is ranked against the rest. The name of a column
+            if X is a path; None if X is blocks.
         sample_weight : array of shape (n,), optional
             A pair weighs the product of its rows' weights. A row of weight 0 is absent, from the
             standardisation, landmarks and bandwidth as well.
         """
         return self._fit(X, y, sample_weight)
+
+
+def _new_scaler(X: Any) -> StandardScaler:
+    # Centring would turn a CSR matrix into a dense one, so that is only scaled.
+    return StandardScaler(with_mean=not is_sparse(X)).set_output(transform="default")
 
 
 def balanced_threshold(scores: np.ndarray, positive: np.ndarray, weight: np.ndarray) -> float:
@@ -203,9 +301,21 @@ def balanced_threshold(scores: np.ndarray, positive: np.ndarray, weight: np.ndar
     return float(0.5 * (scores[best] + scores[best + 1]))
 
 
+def draw_seed(random_state: Any) -> int:
+    """A seed for NumPy's newer generator from scikit-learn's ``random_state``."""
+    return int(check_random_state(random_state).randint(2**31))
+
+
+def scale_rows(scaler: StandardScaler | None, X: Any) -> Any:
+    """Rows standardised; themselves if there is no scaler."""
+    if scaler is None:
+        return X
+    return X.scaled_by(scaler) if is_elsewhere(X) else scaler.transform(X)
+
+
 def generator(random_state: Any) -> np.random.Generator:
     """NumPy's newer generator from scikit-learn's ``random_state``."""
-    return np.random.default_rng(check_random_state(random_state).randint(2**31))
+    return np.random.default_rng(draw_seed(random_state))
 
 
 def plain_records(history: Iterable[Any]) -> list[dict[str, Any]]:

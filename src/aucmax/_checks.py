@@ -13,10 +13,27 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from aucmax.rows import BlockedRows
+
 
 def is_sparse(X: Any) -> bool:
     """Whether rows are a scipy sparse matrix or array (for type checkers: X stays of any type)."""
     return bool(sparse.issparse(X))
+
+
+def is_dask(X: Any) -> bool:
+    """Whether X is a Dask collection (told by where its class is from: Dask need not be there)."""
+    return type(X).__module__.split(".")[0] in ("dask", "dask_expr")
+
+
+def is_remote(X: Any) -> bool:
+    """Whether checked rows are held by other processes: products are asked of them, and a few rows."""
+    return bool(getattr(X, "remote", False))
+
+
+def is_elsewhere(X: Any) -> bool:
+    """Whether rows are read, or asked for, when they are used: from a file or from other processes."""
+    return isinstance(X, BlockedRows) or is_remote(X)
 
 
 def check_number(
@@ -79,10 +96,13 @@ def check_rows(estimator: Any, X: Any, y: Any = "no_validation", *, reset: bool 
     """Feature rows as a float array or CSR matrix; columns are remembered (or compared) by name.
 
     As scikit-learn's ``validate_data``, except that a bad entry is reported with its column and row.
-    Returns X, or X and y where y is given.
+    Returns X, or X and y where y is given. Rows that come in blocks were checked when they were read.
     """
     from sklearn.utils.validation import validate_data
 
+    if is_elsewhere(X):  # they were checked when they were read
+        estimator.n_features_in_ = X.shape[1]
+        return X if isinstance(y, str) else (X, y)
     try:
         checked = validate_data(
             estimator,
@@ -137,8 +157,10 @@ def all_or_nothing(estimator: Any) -> Iterator[None]:
         yield
     except KeyboardInterrupt:
         _forget(estimator)
+        path = getattr(estimator, "checkpoint", None)
+        more = "" if path is None else f" Fit again to go on from its checkpoint {str(path)!r}."
         raise KeyboardInterrupt(
-            f"{type(estimator).__name__}.fit was interrupted; the estimator is left unfitted."
+            f"{type(estimator).__name__}.fit was interrupted; the estimator is left unfitted.{more}"
         ) from None
     except BaseException:
         _forget(estimator)
@@ -254,7 +276,8 @@ def drop_absent(X: Any, y: np.ndarray | None, weight: np.ndarray) -> tuple[Any, 
     if weight.all():
         return X, y, weight
     keep = np.flatnonzero(weight)
-    return X[keep], None if y is None else y[keep], weight[keep]
+    rows = X.taken(keep) if is_elsewhere(X) else X[keep]
+    return rows, None if y is None else y[keep], weight[keep]
 
 
 def warn_user(message: str, category: type[Warning] = UserWarning) -> None:

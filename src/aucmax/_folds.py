@@ -42,6 +42,11 @@ class Columns:
         """Row weights of each part; a part has a column for each of ``positives``."""
         return [self.weight] * self.whole + [fold.weight for fold in self.folds]
 
+    @property
+    def count(self) -> int:
+        """Of problems."""
+        return len(self.weights) * len(self.positives)
+
     def aucs(self, scores: np.ndarray) -> list[float]:
         """Each fold's AUC on the rows it holds out, a mean over classes; scores (n, columns)."""
         k, out = len(self.positives), []

@@ -15,7 +15,8 @@ import numpy as np
 import numpy.typing as npt
 from threadpoolctl import ThreadpoolController
 
-_BLOCK_BYTES = 2**21
+#: Of a block: less, and calls for each take long; a core's share of the cache is about as large.
+_BLOCK_BYTES = 2**22
 
 T = TypeVar("T")
 
@@ -31,7 +32,7 @@ def over_blocks(
 
     Unless ``block_rows`` says how many rows they have, it is a multiple of ``group`` but for the last.
     """
-    step = block_rows or max(1, _BLOCK_BYTES // max(1, row_bytes * group)) * group
+    step = block_rows or cache_rows(row_bytes, group)
     blocks = [slice(start, min(start + step, n_rows)) for start in range(0, n_rows, step)]
     workers = min(thread_count(), len(blocks))
     if workers <= 1:
@@ -48,6 +49,11 @@ def over_blocks(
         except BaseException:
             pool.shutdown(cancel_futures=True)  # Ctrl-C: do not finish the queue first
             raise
+
+
+def cache_rows(row_bytes: int, group: int = 16) -> int:
+    """Rows of so many bytes that stay in cache together, a multiple of ``group``."""
+    return max(1, _BLOCK_BYTES // max(1, row_bytes * group)) * group
 
 
 def ahead(values: Iterable[T]) -> Iterator[T]:
@@ -68,6 +74,9 @@ class Scratch(local):
 
     def __init__(self) -> None:
         self._bytes = np.empty(0, dtype=np.uint8)
+
+    def __reduce__(self) -> tuple[type[Scratch], tuple[()]]:
+        return type(self), ()  # what stands in it is not worth sending
 
     def array(self, shape: tuple[int, ...], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
         """With whatever stands in it; valid until the thread asks for the next."""

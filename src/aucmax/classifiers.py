@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -12,19 +15,30 @@ from aucmax._base import (
     FLOAT64_BYTES,
     LinearScores,
     WeightedClassifier,
-    generator,
+    draw_seed,
     plain,
     plain_records,
 )
-from aucmax._checks import check_choice, check_number, warn_user
+from aucmax._checks import check_choice, check_number, is_remote, warn_user
 from aucmax._memory import check_fits, parse_bytes
 from aucmax._progress import LiveLine, describe_epoch, describe_step
 from aucmax.features.fourier import FOURIER_KERNELS, FourierFeatures
 from aucmax.features.kernels import KERNELS
 from aucmax.features.landmarks import STRATEGIES
 from aucmax.features.nystroem import NystroemFeatures, landmark_count
-from aucmax.operators import FeatureOperator, Operator, map_operator
+from aucmax.operators import BlockOperator, FeatureOperator, Operator
 from aucmax.pairs import PairLoss
+from aucmax.plan import (
+    EXPECTED_PASSES,
+    TRIAL_ROWS,
+    Plan,
+    budget_bytes,
+    open_operator,
+    plan_fit,
+    rate_of_rows,
+    spilled_features,
+)
+from aucmax.rows import BlockedRows, held_bytes
 from aucmax.solvers.epochs import run_epochs
 from aucmax.solvers.newton import Solution, minimize
 from aucmax.solvers.stochastic import PairSGD, first_step, mean_square
@@ -43,6 +57,7 @@ class _NewtonClassifier(WeightedClassifier):
     tol: float
     max_iter: int | str
     verbose: int
+    _takes_blocks = True
 
     def _check_params(self) -> None:
         check_number("C", self.C)
@@ -62,6 +77,8 @@ class _NewtonClassifier(WeightedClassifier):
                 tol=self.tol,
                 max_iter=max_iter,
                 on_record=line if self.verbose else None,
+                state=self._kept.recall("newton"),
+                on_state=self._kept.hook("newton"),
             )
         self._set_thresholds(solution.scores, positives, weight)
         self.objective_ = plain(solution.objective)
@@ -84,25 +101,9 @@ class _NewtonClassifier(WeightedClassifier):
         warn_user(f"{type(self).__name__} stopped {done} the optimum: {advice}.", ConvergenceWarning)
 
 
-def feature_operator(
-    X: Any,
-    feature_map: NystroemFeatures | FourierFeatures,
-    raw: np.ndarray | None = None,
-    project: bool | None = None,
-) -> Operator:
-    """Rows under a fitted map, as a solver sees them."""
-    if isinstance(feature_map, NystroemFeatures):
-        return map_operator(X, feature_map, raw, project)
-    return FeatureOperator(feature_map.transform(X))
-
-
-def map_features(
-    X: Any, feature_map: NystroemFeatures | FourierFeatures, raw: np.ndarray | None = None
-) -> np.ndarray:
-    """Features of rows under a fitted map, made blockwise."""
-    if isinstance(feature_map, NystroemFeatures):
-        return feature_map.linear(X, feature_map.projection_, raw=raw)
-    return feature_map.transform(X)
+def linear_operator(X: Any) -> Operator:
+    """Rows as features."""
+    return BlockOperator(X, X.shape[1], cost=2.0) if isinstance(X, BlockedRows) else FeatureOperator(X)
 
 
 class KernelScores:
@@ -120,6 +121,8 @@ class KernelScores:
     verbose: int
     feature_map_: NystroemFeatures | FourierFeatures
     coef_: np.ndarray
+
+    _takes_dask = True
 
     def _check_map(self) -> None:
         check_choice("feature_map", self.feature_map, ("nystroem", "fourier"))
@@ -164,15 +167,88 @@ class KernelScores:
         return made.set_output(transform="default")
 
     def _block_rows(self, X: Any) -> Any:
-        """Rows in the dtype that kernel values will be held in; refused if these do not fit."""
+        """Rows in the dtype of kernel values; refused if not even the landmarks fit."""
         n_rows, width = X.shape[0], self._width(X.shape[0])
         if n_rows * width * 8 > FLOAT64_BYTES:
             X = X.astype(np.float32, copy=False)
-        what = f"The block of {n_rows:,} rows x {width:,} kernel features in {X.dtype}"
-        # Landmarks (dense, with their copies in float64) count where there are very many columns.
-        needed = n_rows * width * X.dtype.itemsize + 24 * width * X.shape[1]
-        check_fits(what, needed, self.max_memory)
+        # They are dense, whatever the rows are, which counts where there are very many columns.
+        what = f"{width:,} landmarks of {X.shape[1]:,} columns"
+        check_fits(what, self._landmark_bytes(width, X.shape[1]), self.max_memory)
         return X
+
+    def _landmark_bytes(self, n_landmarks: int, n_features: int) -> int:
+        """Landmarks with their copies in float64, and matrices between them."""
+        between = 0 if self.feature_map == "fourier" else n_landmarks
+        return 24 * n_landmarks * (n_features + between)
+
+    @contextmanager
+    def _operator(
+        self,
+        X: Any,
+        mapped: NystroemFeatures | FourierFeatures,
+        n_columns: int,
+        raw: np.ndarray | None = None,
+        project: bool = False,
+    ) -> Iterator[Operator]:
+        """Rows under a fitted map, as a solver sees them: where the memory allowed has room."""
+        if is_remote(X):
+            operator, self.place_ = X.operator(mapped, n_columns, self.max_memory, project)
+            yield operator
+            return
+        plan = self._plan(X, mapped, n_columns, project, measure=bool(self.verbose))
+        self.place_ = plan.place.name
+        if self.verbose:
+            print(plan, file=sys.stderr)
+        with open_operator(X, mapped, plan, raw) as operator:
+            yield operator
+
+    def _plan(self, X: Any, mapped: Any, n_columns: int, project: bool, measure: bool) -> Plan:
+        return plan_fit(
+            X.shape[0],
+            mapped.width,
+            lambda: rate_of_rows(mapped.filler(X.dtype), X[:TRIAL_ROWS], mapped.width),
+            rank=mapped.rank,
+            itemsize=X.dtype.itemsize,
+            n_columns=n_columns,
+            held=held_bytes(X) + self._landmark_bytes(mapped.width, X.shape[1]),
+            max_memory=self.max_memory,
+            project=project,
+            measure=measure,
+            passes=self._expected_passes(),
+        )
+
+    def plan(self, X: Any) -> Plan:
+        """What a fit to these rows would keep where, and how long it would take, without the fit.
+
+        A map with landmarks at random stands for the one to come.
+        """
+        X = self._block_rows(X)
+        made = self._make_map().set_params(random_state=0)
+        if self.feature_map == "nystroem" and isinstance(self.landmarks, str):
+            made.set_params(landmarks="uniform")
+        mapped = made.fit(X[: max(TRIAL_ROWS, 2 * self._width(X.shape[0]))])
+        return self._plan(X, mapped, self._columns_together(), False, measure=True)
+
+    def _columns_together(self) -> int:
+        """Columns that are solved together, of two classes."""
+        return 1
+
+    def _expected_passes(self) -> int:
+        return EXPECTED_PASSES
+
+    @contextmanager
+    def _features(
+        self, X: Any, mapped: NystroemFeatures | FourierFeatures, raw: np.ndarray | None = None
+    ) -> Iterator[np.ndarray]:
+        """Features of all rows, for epochs that jump about in them: in memory, or in a mapped file."""
+        left = budget_bytes(self.max_memory) - held_bytes(X)
+        if X.shape[0] * mapped.rank * X.dtype.itemsize <= left:
+            self.place_ = "projected"
+            yield mapped.features(X, raw)
+        else:
+            self.place_ = "disk"
+            with spilled_features(X, mapped) as features:
+                yield features
 
     def _width(self, n_rows: int) -> int:
         wanted = landmark_count(self.n_landmarks)
@@ -221,8 +297,13 @@ class KernelAUCClassifier(KernelScores, _NewtonClassifier):
     max_iter : int or "auto", default="auto"
         Most Newton steps, or epochs of "sgd". "auto" is 100 steps, or 20 epochs.
     max_memory : int, str or None, default=None
-        Limit for the kernel values, in bytes or as "4GB"; None is what is free. A fit that needs more
-        is refused before it starts.
+        Memory that a fit may use, in bytes or as "4GB"; None is four fifths of what is free. Kernel
+        values that do not fit are made anew in every pass or kept on disk, whichever is faster by
+        measurement; the minimum is the same. Of Dask collections it bounds what all workers hold.
+    checkpoint : path or None, default=None
+        A file that keeps what the fit has reached, written after each Newton step or epoch, though
+        for no more than a twentieth of the time. A fit of the same data and parameters goes on from
+        it; one of others refuses it. It is removed when the fit is done.
     random_state : int, RandomState or None, default=None
     verbose : int, default=0
         1 shows a live line: objective, estimated distance to the optimum, training AUC.
@@ -237,6 +318,9 @@ class KernelAUCClassifier(KernelScores, _NewtonClassifier):
         Weights over landmarks (or Fourier features); one column for two classes, else one per class.
     intercept_ : array of shape (n_columns,)
         Less the learnt threshold.
+    place_ : {"memory", "projected", "disk", "recomputed"}
+        Where kernel values were kept: all of them, or features made of them, in memory; in a temporary
+        file; or nowhere, made anew in every pass. Of Dask collections, on the workers.
     objective_ : float, or one per class
         With "newton".
     history_ : list of dict
@@ -279,6 +363,7 @@ class KernelAUCClassifier(KernelScores, _NewtonClassifier):
         tol: float = 1e-4,
         max_iter: int | str = "auto",
         max_memory: int | str | None = None,
+        checkpoint: Any = None,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
@@ -295,6 +380,7 @@ class KernelAUCClassifier(KernelScores, _NewtonClassifier):
         self.tol = tol
         self.max_iter = max_iter
         self.max_memory = max_memory
+        self.checkpoint = checkpoint
         self.random_state = random_state
         self.verbose = verbose
 
@@ -305,11 +391,16 @@ class KernelAUCClassifier(KernelScores, _NewtonClassifier):
 
     def _fit_columns(self, X: Any, codes: np.ndarray, weight: np.ndarray, **_: Any) -> None:
         X = self._block_rows(X)
-        self.feature_map_ = self._make_map().fit(X, codes, sample_weight=weight)
+        self.feature_map_ = self._kept.fitted(
+            "map", lambda: self._make_map().fit(X, codes, sample_weight=weight), self._make_map
+        )
         if self.solver == "sgd":
-            coef = self._descend(self.feature_map_.transform(X), codes, weight)
+            with self._features(X, self.feature_map_) as features:
+                coef = self._descend(features, codes, weight)
         else:
-            coef = self._solve(feature_operator(X, self.feature_map_), codes, weight).coef
+            n_columns = len(self._positives(codes))
+            with self._operator(X, self.feature_map_, n_columns) as operator:
+                coef = self._solve(operator, codes, weight).coef
         self.coef_ = self.feature_map_.fold(coef).T
 
     def _descend(self, features: np.ndarray, codes: np.ndarray, weight: np.ndarray) -> np.ndarray:
@@ -321,6 +412,7 @@ class KernelAUCClassifier(KernelScores, _NewtonClassifier):
             alpha=1.0 / (self.C * weight.sum()),
             eta0=first_step(mean_square(features)),
         )
+        seed = self._kept.once("seed", lambda: draw_seed(self.random_state))
         epochs = EPOCHS if self.max_iter == "auto" else int(self.max_iter)
         with LiveLine(partial(describe_epoch, epochs=epochs)) as line:
             coef, _, history = run_epochs(
@@ -328,9 +420,11 @@ class KernelAUCClassifier(KernelScores, _NewtonClassifier):
                 features,
                 positives,
                 weight,
-                generator(self.random_state),
+                np.random.default_rng(seed),
                 epochs,
                 on_record=line if self.verbose else None,
+                state=self._kept.recall("epochs"),
+                on_state=self._kept.hook("epochs"),
             )
         self._set_thresholds(FeatureOperator(features).scores(coef), positives, weight)
         self.history_, self.n_iter_ = plain_records(history), len(history)
@@ -349,7 +443,7 @@ class LinearAUCClassifier(LinearScores, _NewtonClassifier):
         Weight of the loss against the penalty, per average row.
     standardize : bool, default=True
         Scale features to unit variance and, unless ``X`` is sparse, to zero mean.
-    tol, max_iter, verbose
+    tol, max_iter, checkpoint, verbose
         As in :class:`KernelAUCClassifier`.
 
     Attributes
@@ -378,13 +472,15 @@ class LinearAUCClassifier(LinearScores, _NewtonClassifier):
         standardize: bool = True,
         tol: float = 1e-4,
         max_iter: int = 100,
+        checkpoint: Any = None,
         verbose: int = 0,
     ) -> None:
         self.C = C
         self.standardize = standardize
         self.tol = tol
         self.max_iter = max_iter
+        self.checkpoint = checkpoint
         self.verbose = verbose
 
     def _fit_columns(self, X: Any, codes: np.ndarray, weight: np.ndarray, **_: Any) -> None:
-        self._set_coef(self._solve(FeatureOperator(X), codes, weight).coef)
+        self._set_coef(self._solve(linear_operator(X), codes, weight).coef)

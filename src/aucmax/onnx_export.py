@@ -229,8 +229,8 @@ def _expected(model: Any, graph: Graph, rows: Any) -> tuple[dict[str, np.ndarray
     """What the model says of rows, computed in double, and the rows as the graph takes them."""
     twin = _in_double(model)
     if hasattr(model, "preprocessor_"):
+        from aucmax.reading.frames import as_frame
         from aucmax.tables.columns import normal_frame
-        from aucmax.tables.frames import as_frame
 
         rows = normal_frame(as_frame(rows), model.columns_)
         score = twin.model_.decision_function(_wide(model.preprocessor_.transform(rows)))

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any
@@ -21,19 +22,20 @@ from joblib import Parallel, delayed
 from sklearn import get_config
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import check_cv
-from sklearn.utils import check_random_state
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 
-from aucmax._base import LinearScores, RankingClassifier, plain
-from aucmax._checks import check_choice, check_increasing, check_number, warn_user
+from aucmax._base import LinearScores, RankingClassifier, draw_seed, plain, scale_rows
+from aucmax._checks import check_choice, check_increasing, check_number, is_remote, warn_user
 from aucmax._folds import Columns, Fold, HeldOut, check_folds, make_folds
 from aucmax._memory import fits
 from aucmax._progress import GridLine
 from aucmax._threads import one_blas_thread
-from aucmax.classifiers import EPOCHS, MAX_STEPS, KernelScores, feature_operator, map_features
+from aucmax.classifiers import EPOCHS, MAX_STEPS, KernelScores, linear_operator
 from aucmax.features.nystroem import NystroemFeatures
 from aucmax.operators import FeatureOperator, Operator
 from aucmax.pairs import PairLoss
+from aucmax.plan import solver_bytes
+from aucmax.rows import held_bytes
 from aucmax.solvers.newton import Newton, Record
 from aucmax.solvers.preconditioner import sample_size
 from aucmax.solvers.stochastic import PairSGDGrid, finite_mean, first_step, row_squares
@@ -47,6 +49,9 @@ _PAPER_LAMBDA = (1e-10, 1e-7, 4)
 #: A grid projects all rows if they are at most so many times those a preconditioner samples: it makes
 #: at least one for each of four columns, and several along the way.
 _PROJECTED_SAMPLES = 5
+
+#: Passes that a value of C is reckoned to take: 17 on ijcnn1, 58 on covtype (80,000 rows).
+_PASSES_A_VALUE = 40
 
 
 @dataclass
@@ -62,6 +67,18 @@ class _Path:
     @classmethod
     def empty(cls, columns: Columns, n_values: int) -> _Path:
         return cls(np.full((len(columns.folds), n_values), np.nan), [], [], [], [])
+
+    def state(self) -> dict[str, Any]:
+        """As a checkpoint holds it; values to come do not change what is told."""
+        kept = [[dict(vars(part)) for part in parts] for parts in self.held_out]
+        lists = {name: list(getattr(self, name)) for name in ("coef", "objective", "records")}
+        return {"scores": self.scores.copy(), **lists, "held_out": kept}
+
+    @classmethod
+    def of_state(cls, state: dict[str, Any]) -> _Path:
+        held_out = [[HeldOut(**part) for part in parts] for parts in state["held_out"]]
+        coef, objective, records = (list(state[name]) for name in ("coef", "objective", "records"))
+        return cls(state["scores"].copy(), coef, objective, records, held_out)
 
     def add(
         self, C: float, coef: np.ndarray, scores: np.ndarray, columns: Columns, **more: Any
@@ -90,6 +107,7 @@ class _SearchCV(RankingClassifier):
     tol: float
     max_iter: int | str
     verbose: int
+    _takes_blocks = True
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> Any:
         """Search, then fit to all rows at what was found best.
@@ -97,6 +115,7 @@ class _SearchCV(RankingClassifier):
         Parameters
         ----------
         X : array, CSR matrix or data frame of shape (n, d)
+            The kernel classifier takes Dask arrays and data frames, too: see :mod:`aucmax.distributed`.
         y : array of shape (n,)
             Any two labels, or more: then each class is ranked against the rest, and one C, the best by
             the mean of their AUCs, is chosen for all.
@@ -147,6 +166,9 @@ class _SearchCV(RankingClassifier):
             raise ValueError('select="1se" needs at least two folds: one has no standard error.')
         return {"folds": folds, "present": weight != 0.0}
 
+    def _more_data(self, **extra: Any) -> dict[str, Any]:
+        return {"cv": [each for fold in extra["folds"] for each in (fold.weight, fold.test)]}
+
     def _grid(self, positives: Sequence[np.ndarray], weight: np.ndarray) -> np.ndarray:
         """The values of C, rising."""
         if not isinstance(self.Cs, str | Integral):
@@ -170,20 +192,31 @@ class _SearchCV(RankingClassifier):
         line: GridLine,
         about: dict[str, Any],
         Cs: np.ndarray | None = None,
+        name: str = "walk",
     ) -> _Path:
-        """Solve for all columns together, C by C."""
+        """Solve for all columns together, C by C; ``name`` is the walk's in the checkpoint."""
         Cs = self.Cs_ if Cs is None else Cs
         losses = [PairLoss(up, part) for part in columns.weights for up in columns.positives]
         newton = Newton(operator, losses, tol=self.tol)
         max_iter = MAX_STEPS if self.max_iter == "auto" else int(self.max_iter)
-        path = _Path.empty(columns, Cs.size)
-        passes, seconds = 0, line.elapsed()
+        path, passes, seconds = _Path.empty(columns, Cs.size), 0, line.elapsed()
+        kept = self._kept.recall(name)
+        if kept is not None:
+            path, seconds = self._recalled(kept, line), seconds - kept["seconds"]
+            passes = sum(record["passes"] for record in path.records)
+            newton.resume(kept["newton"])
+        told = path.state()
 
         def show(step: Record) -> None:
             line.step(step.passes - passes)
 
-        for i, C in enumerate(Cs):
-            steps = newton.run(np.full(len(losses), C), max_iter, show)
+        def keep(state: dict[str, Any]) -> None:
+            spent = line.elapsed() - seconds
+            self._kept.note(name, {"path": told, "over": False, "seconds": spent, "newton": state})
+
+        for i in range(len(path.records), Cs.size):
+            C = Cs[i]
+            steps = newton.run(np.full(len(losses), C), max_iter, show, keep if self._kept.on else None)
             path.objective.append(newton.objective())
             record = path.add(
                 C,
@@ -200,17 +233,34 @@ class _SearchCV(RankingClassifier):
             )
             passes, seconds = newton.passes, line.elapsed()
             line.value(record)
-            if not columns.folds:
-                continue
-            if self._time_is_over() or self._has_fallen(path.scores[:, : i + 1].mean(axis=0)):
-                line.skip(Cs.size - i - 1)
+            if columns.folds and (
+                self._time_is_over() or self._has_fallen(path.scores[:, : i + 1].mean(axis=0))
+            ):
                 break
+            if self._kept.on:
+                told = path.state()
+                keep(newton.state())
+        line.skip(Cs.size - len(path.records))
+        self._kept.note(name, {"path": path.state(), "over": True})
+        return path
+
+    def _walked(self, name: str, line: GridLine) -> _Path | None:
+        """A walk that has come to its end before this fit went on, if this one has."""
+        kept = self._kept.recall(name)
+        return self._recalled(kept, line) if kept is not None and kept["over"] else None
+
+    def _recalled(self, kept: dict[str, Any], line: GridLine) -> _Path:
+        path = _Path.of_state(kept["path"])
+        for record in path.records:
+            line.value(record)
+        if kept["over"]:
+            line.skip(path.scores.shape[1] - len(path.records))
         return path
 
     def _start_clock(self) -> None:
         self._deadline = np.inf
         if self.time_budget is not None:
-            self._deadline = time.monotonic() + self.time_budget
+            self._deadline = time.monotonic() + self.time_budget - self._kept.before
 
     def _time_is_over(self) -> bool:
         return time.monotonic() >= self._deadline
@@ -331,6 +381,9 @@ class KernelAUCClassifierCV(KernelScores, _SearchCV):
         As in :class:`KernelAUCClassifier`.
     standardize, tol, max_iter, max_memory, random_state
         As in :class:`KernelAUCClassifier`.
+    checkpoint : path or None, default=None
+        As in :class:`KernelAUCClassifier`; values of C that are done are not solved again, and
+        ``time_budget`` counts from when the fit was first begun.
     n_jobs : int or None, default=None
         Folds of "sgd" that run side by side, in threads. "newton" keeps all cores busy by itself.
     verbose : int, default=0
@@ -395,6 +448,7 @@ class KernelAUCClassifierCV(KernelScores, _SearchCV):
         tol: float = 1e-4,
         max_iter: int | str = "auto",
         max_memory: int | str | None = None,
+        checkpoint: Any = None,
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
@@ -419,6 +473,7 @@ class KernelAUCClassifierCV(KernelScores, _SearchCV):
         self.tol = tol
         self.max_iter = max_iter
         self.max_memory = max_memory
+        self.checkpoint = checkpoint
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
@@ -452,6 +507,17 @@ class KernelAUCClassifierCV(KernelScores, _SearchCV):
         low, high, count = _PAPER_LAMBDA
         return 1.0 / (high * weight.sum()), 1.0 / (low * weight.sum()), count
 
+    def _columns_together(self) -> int:
+        folds = self.cv if isinstance(self.cv, Integral) else getattr(self.cv, "n_splits", 3)
+        return int(folds) + 1
+
+    def _expected_passes(self) -> int:
+        if isinstance(self.Cs, Integral):
+            values = int(self.Cs)
+        else:
+            values = _PAPER_C[2] if isinstance(self.Cs, str) else len(self.Cs)
+        return _PASSES_A_VALUE * values * self._factors().size
+
     def _factors(self) -> np.ndarray:
         """The multiples of gamma."""
         if self.gammas is None:
@@ -470,8 +536,8 @@ class KernelAUCClassifierCV(KernelScores, _SearchCV):
         positives = self._positives(codes)
         columns = Columns(positives, weight, folds, bool(self.refit))
         self.Cs_ = self._grid(positives, weight)
-        self._seed = check_random_state(self.random_state).randint(2**31)
-        first = self._make_map().fit(X, codes, sample_weight=weight)
+        self._seed = self._kept.once("seed", lambda: draw_seed(self.random_state))
+        first = self._fit_map(X, codes, weight, "map")
         self.gammas_ = first.gamma_ * self._factors()
         values = self.Cs_.size * self.gammas_.size * (len(folds) if self.map_per_fold else 1)
         with GridLine(self.verbose, values) as line:
@@ -482,34 +548,60 @@ class KernelAUCClassifierCV(KernelScores, _SearchCV):
             scores = np.stack([path.scores for path in paths], axis=1)
             gamma, C = self._choose(scores)
             self.gamma_, self.C_ = float(self.gammas_[gamma]), float(self.Cs_[C])
-            at_hand = self.gamma_ == first.gamma_
-            self.feature_map_ = first if at_hand else first.with_gamma(self.gamma_)
+            self.feature_map_ = self._at_gamma(first, self.gamma_, "map")
             if self.map_per_fold:
                 coef = self._fit_best(X, replace(columns, folds=[]), line)
             else:
                 coef = self._final(paths[gamma], C, len(positives))
         self._set_results(scores, paths, {"gamma": self.gammas_, "C": self.Cs_})
         self.coef_ = self.feature_map_.fold(coef).T
-        final = self.feature_map_.linear(X, self.coef_.T)
+        if is_remote(X):
+            final = X.linear(self.feature_map_, self.coef_.T)
+        else:
+            final = self.feature_map_.linear(X, self.coef_.T)
         self._set_thresholds(final, positives, weight)
         self._set_held_out(columns, paths[gamma].held_out[C], final, extra["present"])
 
-    def _search(self, X: Any, first: Any, columns: Columns, line: GridLine) -> list[_Path]:
-        """A walk along C at each gamma, over one map and its kin."""
+    def _fit_map(self, X: Any, codes: np.ndarray, weight: np.ndarray, name: str) -> Any:
+        """The map fitted, or as it is under its name in the checkpoint."""
+        return self._kept.fitted(
+            name, lambda: self._make_map().fit(X, codes, sample_weight=weight), self._make_map
+        )
+
+    def _at_gamma(self, first: Any, gamma: float, name: str) -> Any:
+        """A map at another bandwidth: to the bit the same one whenever a fit goes on."""
+        if gamma == first.gamma_:
+            return first
+        name = f"{name} at {float(gamma)!r}"
+        return self._kept.fitted(name, lambda: first.with_gamma(gamma), lambda: copy(first))
+
+    def _search(
+        self, X: Any, first: Any, columns: Columns, line: GridLine, name: str = "map"
+    ) -> list[_Path]:
+        """A walk along C at each gamma, over one map, of this name in the checkpoint, and its kin."""
         raw, factors = None, self._factors()
-        needed = 2 * X.shape[0] * self._width(X.shape[0]) * X.dtype.itemsize
-        if factors.size > 1 and isinstance(first, NystroemFeatures) and fits(needed, self.max_memory):
+        if factors.size > 1 and self._two_blocks_fit(X, first, columns.count):
             raw = first.raw_block(X)  # distances once for every gamma
         paths: dict[int, _Path] = {}
         for i in np.argsort(np.abs(np.log(factors)), kind="stable").tolist():  # the likeliest first
-            if paths and self._time_is_over():
+            walk = f"{name}, walk {i}"
+            if paths and self._time_is_over() and self._kept.recall(walk) is None:
                 paths[i] = _Path.empty(columns, self.Cs_.size)
                 line.skip(self.Cs_.size)
                 continue
-            mapped = first if factors[i] == 1.0 else first.with_gamma(first.gamma_ * factors[i])
+            mapped = self._at_gamma(first, first.gamma_ * factors[i], name)
             about = {"gamma": float(self.gammas_[i])}
-            paths[i] = self._learn(X, mapped, columns, line, about, raw=raw)
+            paths[i] = self._learn(X, mapped, columns, line, about, raw=raw, name=walk)
         return [paths[i] for i in range(factors.size)]
+
+    def _two_blocks_fit(self, X: Any, mapped: Any, n_columns: int) -> bool:
+        """Whether there is room for distances, and the kernel values made of them."""
+        if not isinstance(mapped, NystroemFeatures) or is_remote(X):
+            return False
+        n_rows, width = X.shape[0], mapped.width
+        blocks = 2 * n_rows * width * X.dtype.itemsize
+        beside = solver_bytes(n_rows, mapped.rank, n_columns) + held_bytes(X)
+        return fits(blocks + beside + self._landmark_bytes(width, X.shape[1]), self.max_memory)
 
     def _learn(
         self,
@@ -520,21 +612,30 @@ class KernelAUCClassifierCV(KernelScores, _SearchCV):
         about: dict[str, Any],
         Cs: np.ndarray | None = None,
         raw: np.ndarray | None = None,
+        name: str = "walk",
     ) -> _Path:
         """All C, or those given, over one map, by the solver asked for."""
+        walked = self._walked(name, line)
+        if walked is not None:
+            return walked
         if self.solver == "sgd":
-            return self._descend(map_features(X, mapped, raw), columns, line, about, Cs)
-        return self._walk(self._operator(X, mapped, raw), columns, line, about, Cs)
+            with self._features(X, mapped, raw) as features:
+                return self._descend(features, columns, line, about, Cs, name)
+        # Every preconditioner projects the rows it samples: where all are not many more, do it once.
+        project = X.shape[0] <= _PROJECTED_SAMPLES * sample_size(mapped.rank)
+        with self._operator(X, mapped, columns.count, raw, project) as operator:
+            return self._walk(operator, columns, line, about, Cs, name)
 
     def _search_apart(self, X: Any, codes: np.ndarray, columns: Columns, line: GridLine) -> list[_Path]:
         """The same with scaler and map of each fold's own rows; patience is each fold's own, too."""
         by_fold = []
-        for fold in columns.folds:
+        for number, fold in enumerate(columns.folds):
             scaler = self._fit_scaler(X, fold.weight)
-            rows = X if scaler is None else scaler.transform(X)
-            mapped = self._make_map().fit(rows, codes, sample_weight=fold.weight)
+            rows = scale_rows(scaler, X)
+            name = f"map of fold {number}"
+            mapped = self._fit_map(rows, codes, fold.weight, name)
             alone = replace(columns, folds=[fold], whole=False)
-            by_fold.append(self._search(rows, mapped, alone, line))
+            by_fold.append(self._search(rows, mapped, alone, line, name))
         paths = []
         for same_gamma in zip(*by_fold, strict=True):
             records = [record for path in same_gamma for record in path.records]
@@ -544,16 +645,10 @@ class KernelAUCClassifierCV(KernelScores, _SearchCV):
             paths.append(_Path(scores, [], [], records, held_out))
         return paths
 
-    def _operator(self, X: Any, mapped: Any, raw: np.ndarray | None = None) -> Operator:
-        # Every preconditioner projects the rows it samples: where all are not many more, do it once.
-        project = None
-        if isinstance(mapped, NystroemFeatures):
-            project = X.shape[0] <= _PROJECTED_SAMPLES * sample_size(mapped.rank_) or None
-        return feature_operator(X, mapped, raw, project)
-
     def _fit_best(self, X: Any, columns: Columns, line: GridLine) -> np.ndarray:
         """Fit to all rows at the chosen C alone."""
-        path = self._learn(X, self.feature_map_, columns, line, {}, np.array([self.C_]))
+        best = np.array([self.C_])
+        path = self._learn(X, self.feature_map_, columns, line, {}, best, name="best")
         return self._final(path, 0, len(columns.positives))
 
     def _descend(
@@ -563,26 +658,36 @@ class KernelAUCClassifierCV(KernelScores, _SearchCV):
         line: GridLine,
         about: dict[str, Any],
         Cs: np.ndarray | None = None,
+        name: str = "walk",
     ) -> _Path:
         """Algorithm 3 at all C together, over the same pairs; folds are independent of each other."""
         Cs = self.Cs_ if Cs is None else Cs
         began, squares = line.elapsed(), row_squares(features)
         epochs = EPOCHS if self.max_iter == "auto" else int(self.max_iter)
 
-        def learn(part: np.ndarray, positive: np.ndarray) -> np.ndarray:
+        def learn(number: int, part: np.ndarray, positive: np.ndarray) -> np.ndarray:
             learner = PairSGDGrid(
                 features.shape[1],
                 features.dtype,
                 alpha=1.0 / (Cs * part.sum()),
                 eta0=first_step(finite_mean(squares[part > 0])),
             )
-            rng = np.random.default_rng(self._seed)
-            for _ in range(epochs):
-                learner.epoch(features, positive, part, rng)
+            rng, own = np.random.default_rng(self._seed), f"{name}, column {number}"
+            kept = self._kept.recall(own)
+            if kept is not None:
+                learner.resume(kept["learner"])
+                rng.bit_generator.state = kept["rng"]
+            for epoch in range(epochs):
+                if kept is None or epoch >= kept["epochs"]:
+                    learner.epoch(features, positive, part, rng)
+                    if self._kept.on:
+                        state = {"learner": learner.state(), "rng": rng.bit_generator.state}
+                        self._kept.note(own, {"epochs": epoch + 1, **state})
                 line.epoch()
             return learner.coef
 
-        work = [delayed(learn)(part, up) for part in columns.weights for up in columns.positives]
+        problems = [(part, up) for part in columns.weights for up in columns.positives]
+        work = [delayed(learn)(number, *each) for number, each in enumerate(problems)]
         if columns.folds:
             walks = self.gammas_.size * (self.n_splits_ if self.map_per_fold else 1)
             line.expect_epochs(epochs * len(work) * walks)
@@ -594,6 +699,7 @@ class KernelAUCClassifierCV(KernelScores, _SearchCV):
             seconds = (line.elapsed() - began) / Cs.size
             more = {**about, "epochs": epochs, "converged": True, "seconds": seconds}
             line.value(path.add(C, coef, operator.scores(coef), columns, **more))
+        self._kept.note(name, {"path": path.state(), "over": True})
         return path
 
 
@@ -606,6 +712,8 @@ class LinearAUCClassifierCV(LinearScores, _SearchCV):
         As in :class:`KernelAUCClassifierCV`.
     standardize, tol, max_iter
         As in :class:`LinearAUCClassifier`. Means and variances are those of all rows.
+    checkpoint : path or None, default=None
+        As in :class:`KernelAUCClassifierCV`.
     verbose : int, default=0
         1 shows a bar over the grid, with the time left.
 
@@ -641,6 +749,7 @@ class LinearAUCClassifierCV(LinearScores, _SearchCV):
         standardize: bool = True,
         tol: float = 1e-4,
         max_iter: int | str = "auto",
+        checkpoint: Any = None,
         verbose: int = 0,
     ) -> None:
         self.Cs = Cs
@@ -652,6 +761,7 @@ class LinearAUCClassifierCV(LinearScores, _SearchCV):
         self.standardize = standardize
         self.tol = tol
         self.max_iter = max_iter
+        self.checkpoint = checkpoint
         self.verbose = verbose
 
     def _fit_columns(self, X: Any, codes: np.ndarray, weight: np.ndarray, **extra: Any) -> None:
@@ -661,9 +771,9 @@ class LinearAUCClassifierCV(LinearScores, _SearchCV):
         self.n_splits_ = len(folds)
         positives = self._positives(codes)
         self.Cs_ = self._grid(positives, weight)
-        operator, columns = FeatureOperator(X), Columns(positives, weight, folds, bool(self.refit))
+        operator, columns = linear_operator(X), Columns(positives, weight, folds, bool(self.refit))
         with GridLine(self.verbose, self.Cs_.size) as line:
-            path = self._walk(operator, columns, line, {})
+            path = self._walked("walk", line) or self._walk(operator, columns, line, {})
         C = self._choose(path.scores[:, None])[1]
         self.C_ = float(self.Cs_[C])
         coef = self._final(path, C, len(positives))

@@ -14,6 +14,7 @@ from aucmax._base import (
     LinearScores,
     RankingClassifier,
     balanced_threshold,
+    draw_seed,
     generator,
     plain_records,
 )
@@ -82,7 +83,7 @@ class StreamingClassifier(LinearScores, RankingClassifier):
         held_out: tuple[Any, Any] | None = None,
         **_: Any,
     ) -> None:
-        rng = generator(self.random_state)
+        rng = np.random.default_rng(self._kept.once("seed", lambda: draw_seed(self.random_state)))
         X, codes, weight, trace = self._make_trace(X, codes, weight, held_out, rng)
         positives = self._positives(codes)
         self.rows_seen_, self.mean_square_ = X.shape[0], mean_square(X)
@@ -98,6 +99,8 @@ class StreamingClassifier(LinearScores, RankingClassifier):
                 self.epochs,
                 trace,
                 on_record=line if self.verbose else None,
+                state=self._kept.recall("epochs"),
+                on_state=self._kept.hook("epochs"),
             )
         self._set_thresholds(np.asarray(X @ coef), positives, weight)
         self._set_coef(coef)
@@ -105,6 +108,12 @@ class StreamingClassifier(LinearScores, RankingClassifier):
         # Where a stream would go on
         self.rng_, self.early_rows_, self.dtype_ = rng, None, X.dtype
         self.class_seen_ = np.ones(self.classes_.size, dtype=bool)
+
+    def _more_data(self, held_out: tuple[Any, Any] | None = None, **_: Any) -> dict[str, Any]:
+        if held_out is None:
+            return {}
+        X_val, y_val = held_out
+        return {"X_val": (check_rows(self, X_val, reset=False),), "y_val": (np.asarray(y_val),)}
 
     def _make_trace(
         self,
@@ -344,6 +353,10 @@ class SGDAUCClassifier(StreamingClassifier):
         Share of the rows held back for it, unless ``fit`` is given ``X_val`` and ``y_val``.
     n_iter_no_change : int, default=3
     tol : float, default=1e-4
+    checkpoint : path or None, default=None
+        A file that keeps what ``fit`` has reached after each epoch, as in
+        :class:`KernelAUCClassifier`: a fit that goes on from it ends at the same coefficients, to
+        the bit. ``partial_fit`` does not use it.
     random_state : int, RandomState or None, default=None
     verbose : int, default=0
         1 shows a live line: epoch, traced AUC, time left.
@@ -399,6 +412,7 @@ class SGDAUCClassifier(StreamingClassifier):
         validation_fraction: float = 0.1,
         n_iter_no_change: int = 3,
         tol: float = 1e-4,
+        checkpoint: Any = None,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
@@ -417,6 +431,7 @@ class SGDAUCClassifier(StreamingClassifier):
         self.validation_fraction = validation_fraction
         self.n_iter_no_change = n_iter_no_change
         self.tol = tol
+        self.checkpoint = checkpoint
         self.random_state = random_state
         self.verbose = verbose
 

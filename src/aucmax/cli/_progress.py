@@ -15,8 +15,8 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
+from aucmax.reading.files import find_table, is_packed
 from aucmax.tables import TableModel
-from aucmax.tables.files import find_table, is_packed
 
 #: Bytes looked at in each of so many places, to reckon the lines of a file.
 _SAMPLE, _PLACES = 2**16, 16

@@ -63,7 +63,14 @@ def train(
             help="What the threshold is for: cost=5, precision=0.8, recall=0.9, fpr=0.05, top=5%."
         ),
     ] = None,
+    max_memory: Annotated[
+        str | None,
+        typer.Option(help="Memory for the solve, such as 4GB; four fifths of what is free by default."),
+    ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of folds and landmarks.")] = 0,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what would be kept where and how long it takes.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Learn to rank the rows of a table, and save the model."""
@@ -74,6 +81,7 @@ def train(
         target,
         output,
         as_json=as_json,
+        dry_run=dry_run,
         positive=positive,
         drop=drop or (),
         weight=weight,
@@ -86,6 +94,7 @@ def train(
         time_budget=time_budget,
         calibration=calibration,
         aim=aim,
+        max_memory=max_memory,
         random_state=seed,
     )
 

@@ -17,9 +17,9 @@ from aucmax._files import replacing
 from aucmax._threads import ahead
 from aucmax.cli._progress import Line, rows_expected, shown
 from aucmax.cli._shared import check_output, naming, print_json, table_model, told
+from aucmax.reading.frames import check_names
+from aucmax.reading.read import column_names
 from aucmax.tables import TableModel, table_batches
-from aucmax.tables.frames import check_names
-from aucmax.tables.read import column_names
 from aucmax.tables.surprises import Surprises, tell_surprises
 
 #: What is written to, by the ending of its name.

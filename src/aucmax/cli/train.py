@@ -8,14 +8,21 @@ from typing import Any
 
 from aucmax.cli._shared import aim_words, check_output, interval, print_json, print_table, told
 from aucmax.model_file import save_model
-from aucmax.tables import TableModel, fit_table
+from aucmax.tables import TableModel, fit_table, plan_table
 
 #: The share of rows with a twin that is worth a word.
 _MANY_COPIES = 0.01
 
 
-def run_train(table: Path, target: str, output: Path, *, as_json: bool, **params: Any) -> None:
+def run_train(
+    table: Path, target: str, output: Path, *, as_json: bool, dry_run: bool, **params: Any
+) -> None:
     """Fit, save, and say what was done to each column and how well the model ranks."""
+    if dry_run:
+        if as_json:
+            raise ValueError("--dry-run tells its plan in words: leave --json out.")
+        print(plan_table(table, target, **params))
+        return
     check_output(output, table)
     say = told()
     model = fit_table(table, target, verbose=int(sys.stderr.isatty()), **params)

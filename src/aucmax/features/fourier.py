@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from copy import copy
 from typing import Any
 
@@ -108,7 +109,33 @@ class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
     def transform(self, X: Any) -> Array:
         """Features of shape (n, n_components), in the dtype of X; beside them only blocks are held."""
         check_is_fitted(self)
-        X = check_rows(self, X, reset=False)
+        return self.features(check_rows(self, X, reset=False))
+
+    @property
+    def width(self) -> int:
+        """The number of features."""
+        return int(self.offsets_.size)
+
+    @property
+    def rank(self) -> int:
+        """The number of features."""
+        return self.width
+
+    @property
+    def projection(self) -> Array | None:
+        """None: features are used as they are."""
+        return None
+
+    def filler(self, dtype: npt.DTypeLike) -> Callable[[Any, Array], Array]:
+        """What puts features of some rows into an array."""
+        return self._block
+
+    def kernel_block(self, X: Any, raw: Array | None = None) -> Array:
+        """The features: they take the place of kernel values."""
+        return self.features(X)
+
+    def features(self, X: Any, raw: Array | None = None) -> Array:
+        """As :meth:`transform`, of rows that have been checked already."""
         out = np.empty((X.shape[0], self.offsets_.size), dtype=X.dtype)
 
         def work(rows: slice) -> None:

@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from aucmax import _compiled
-from aucmax._checks import is_sparse
+from aucmax._checks import is_elsewhere, is_sparse
 from aucmax._compiled import twins
 from aucmax._threads import Scratch, over_blocks
 
@@ -253,12 +253,15 @@ def resolve_gamma(gamma: str | float, X: Any, weight: Array, kernel: str) -> flo
         return float(gamma)
     if gamma == "distance":
         X, weight = X[:GAMMA_ROWS], weight[:GAMMA_ROWS]
-    centre = np.asarray(X.T @ weight).ravel() / weight.sum()
-    size = float(np.abs(centre).max(initial=0.0))
-    if gamma == "scale":
-        centre = np.full(centre.size, centre.mean())
     power = 1 if gamma == "distance" and kernel == "laplacian" else 2
-    spread = _mean_distance(X, weight, centre, power)
+    if is_elsewhere(X):  # all of them: by "scale"
+        centre, variance = X.moments(weight)
+        spread = float((variance + (centre - centre.mean()) ** 2).sum())
+    else:
+        centre = np.asarray(X.T @ weight).ravel() / weight.sum()
+        middle = np.full(centre.size, centre.mean()) if gamma == "scale" else centre
+        spread = _mean_distance(X, weight, middle, power)
+    size = float(np.abs(centre).max(initial=0.0))
     # What rounding leaves of a constant column is no spread.
     noise = X.shape[1] * (4.0 * np.finfo(X.dtype).eps * size) ** power
     return 1.0 / spread if spread > noise else 1.0

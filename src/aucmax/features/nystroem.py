@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from copy import copy
 from typing import Any
 
@@ -229,8 +230,30 @@ class NystroemFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     def transform(self, X: Any) -> Array:
         """Features of shape (n, rank_), in the dtype of X; beside them only blocks are held."""
         check_is_fitted(self)
-        X = check_rows(self, X, reset=False)
-        return self.linear(X, self.projection_)
+        return self.features(check_rows(self, X, reset=False))
+
+    @property
+    def width(self) -> int:
+        """``v``, the number of landmarks."""
+        return len(self.landmarks_)
+
+    @property
+    def rank(self) -> int:
+        """``r``, the number of features."""
+        return self.rank_
+
+    @property
+    def projection(self) -> Array | None:
+        """What kernel values are multiplied with to give features."""
+        return self.projection_
+
+    def filler(self, dtype: npt.DTypeLike) -> Callable[[Any, Array], Array]:
+        """What puts kernel values of some rows into an array."""
+        return self._kernel(dtype)
+
+    def features(self, X: Any, raw: Array | None = None) -> Array:
+        """As :meth:`transform`, of rows that have been checked already."""
+        return self.linear(X, self.projection_, raw=raw)
 
     def kernel_block(self, X: Any, raw: Array | None = None) -> Array:
         """Kernel values against all landmarks, shape (n, v), in the dtype of X (checked already)."""

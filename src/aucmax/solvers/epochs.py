@@ -16,6 +16,7 @@ from aucmax.pairs import Floats, ordered_share
 
 Array = npt.NDArray[Any]
 Mask = npt.NDArray[np.bool_]
+State = dict[str, Any]
 
 
 class Learner(Protocol):
@@ -31,6 +32,10 @@ class Learner(Protocol):
     def samples(self) -> tuple[Array, Array]: ...
 
     def rescale(self, ratio: Floats, shift: Floats) -> None: ...
+
+    def state(self) -> State: ...
+
+    def resume(self, state: State) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -76,16 +81,30 @@ def run_epochs(
     epochs: int,
     trace: Trace | None = None,
     on_record: Callable[[EpochRecord], None] | None = None,
+    state: State | None = None,
+    on_state: Callable[[State], None] | None = None,
 ) -> tuple[Floats, Sequence[Learner], list[EpochRecord]]:
     """Train one learner per column.
 
     Returns the coefficients (r, k), the learners as they were when these were reached, and a record
-    per epoch.
+    per epoch. ``on_state`` is called after each epoch with all that it takes to go on to the same
+    result, to the bit, if it is passed as ``state``.
     """
     began, learning = time.perf_counter(), 0.0
     history: list[EpochRecord] = []
     best, best_auc, best_epoch, best_learners = None, -np.inf, 0, learners
-    for epoch in range(1, epochs + 1):
+    if state is not None:
+        history = [EpochRecord(**record) for record in state["history"]]
+        began, learning = began - history[-1].seconds, history[-1].learning
+        best, best_auc, best_epoch = state["best"], state["best_auc"], state["best_epoch"]
+        if state["best_learners"] is not None:
+            best_learners = deepcopy(list(learners))
+            _resume(best_learners, state["best_learners"])
+        _resume(learners, state["learners"])
+        rng.bit_generator.state = state["rng"]
+    for epoch in range(len(history) + 1, epochs + 1):
+        if _is_over(trace, epoch - 1 - best_epoch):
+            break
         resumed = time.perf_counter()
         for learner, positive in zip(learners, positives, strict=True):
             learner.epoch(X, positive, weight, rng)
@@ -99,11 +118,30 @@ def run_epochs(
             on_record(history[-1])
         if trace is None or trace.patience is None or auc is None:
             best = coef
-            continue
-        if best is None or auc.mean() > best_auc + trace.tol:
+        elif best is None or auc.mean() > best_auc + trace.tol:
             best, best_auc, best_epoch = coef, float(auc.mean()), epoch
             best_learners = deepcopy(list(learners))
-        elif epoch - best_epoch >= trace.patience:
-            break
+        if on_state is not None:
+            apart = best_learners is not learners
+            on_state(
+                {
+                    "learners": [learner.state() for learner in learners],
+                    "best_learners": [each.state() for each in best_learners] if apart else None,
+                    "best": best,
+                    "best_auc": best_auc,
+                    "best_epoch": best_epoch,
+                    "rng": rng.bit_generator.state,
+                    "history": [dict(vars(record)) for record in history],
+                }
+            )
     assert best is not None
     return best, best_learners, history
+
+
+def _is_over(trace: Trace | None, since_best: int) -> bool:
+    return trace is not None and trace.patience is not None and since_best >= trace.patience
+
+
+def _resume(learners: Sequence[Learner], states: Sequence[State]) -> None:
+    for learner, state in zip(learners, states, strict=True):
+        learner.resume(state)

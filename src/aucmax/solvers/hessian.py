@@ -22,8 +22,10 @@ class Hessian:
         active = np.any([point.curvature() > 0 for point in points], axis=0)
         self.rows: Indices | None = None
         if active.sum() <= _FEW_ACTIVE * active.size:
-            self.rows = np.flatnonzero(active)
-            self._operator = operator.restricted(self.rows)
+            rows = np.flatnonzero(active)
+            few = operator.restricted(rows)
+            if few is not None:
+                self.rows, self._operator = rows, few
         self.n_rows = self._operator.n_rows
 
     def __call__(self, vectors: Floats, columns: Indices) -> tuple[Floats, Floats]:

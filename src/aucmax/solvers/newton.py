@@ -39,6 +39,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -79,6 +80,23 @@ _ROUGH_STEPS = 30
 #: A solve from zero at a C above the first of these goes through smaller ones, by this factor apart.
 _LARGE_C = 1e3
 _STRIDE = 4.0
+
+#: What a solve takes up from another, beside what is named in :meth:`Newton.state`.
+_ARRAYS = (
+    "C",
+    "coef",
+    "converged",
+    "gap",
+    "_doubtful",
+    "_forcing",
+    "_products",
+    "_stalled",
+    "_step",
+    "_when_new",
+)
+_NUMBERS = ("_begin_anew", "_rows_read", "_running", "_share", "_stage")
+
+State = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -160,6 +178,8 @@ class Newton:
         self._rows_per_column = [ROWS_PER_COLUMN] * k
         self._step: Floats = np.zeros(k)
         self._share = 1.0  # of the rows, read by the last products
+        self._running, self._stage = False, 0  # of the smaller C on the way, how many are left
+        self._history: list[Record] = []
         self._reopen()
 
     def _reopen(self) -> None:
@@ -194,25 +214,68 @@ class Newton:
         C: Floats,
         max_iter: int = 100,
         on_record: Callable[[Record], None] | None = None,
+        on_state: Callable[[State], None] | None = None,
     ) -> list[Record]:
-        """Minimise at weights ``C`` (k,), from where the columns are."""
-        if self._begin_anew:
-            self._approach(C, max_iter)
-        self._begin_at(C)
-        return self._iterate(max_iter, on_record)
+        """Minimise at weights ``C`` (k,), from where the columns are.
 
-    def _approach(self, C: Floats, max_iter: int) -> None:
-        """Come from zero to a large C by way of smaller ones, followed loosely."""
-        tol, self.tol = self.tol, max(self.tol, _ROUGH_TOL)
-        stages = int(np.ceil(np.log(C.max() / _LARGE_C) / np.log(_STRIDE)))
-        for i in range(stages, 0, -1):
-            self._begin_at(C / _STRIDE**i)
-            self._iterate(min(max_iter, _ROUGH_STEPS))
-        self.tol = tol
+        ``on_state`` is called with :meth:`state` after each step. A run that :meth:`resume` has taken
+        up goes on after the last one.
+        """
+        tol = self.tol
+        if not self._running:
+            # A large C is come to from zero by way of smaller ones, followed loosely.
+            stages = int(np.ceil(np.log(C.max() / _LARGE_C) / np.log(_STRIDE)))
+            self._stage = max(0, stages) if self._begin_anew else 0
+            self._begin_at(C / _STRIDE**self._stage)
+        self._running = True
+        while self._stage:
+            self.tol = max(tol, _ROUGH_TOL)
+            self._iterate(min(max_iter, _ROUGH_STEPS), None, on_state)
+            self.tol, self._stage = tol, self._stage - 1
+            self._begin_at(C / _STRIDE**self._stage)
+        self._iterate(max_iter, on_record, on_state)
+        self._running = False
+        return self._history
+
+    def state(self) -> State:
+        """All that a solve of the same problem needs to go on from here, as plain data and arrays.
+
+        Scores are left out, being one pass away, and so are preconditioners: they are built anew.
+        """
+        arrays = {name: getattr(self, name).copy() for name in _ARRAYS}
+        numbers = {name: getattr(self, name) for name in _NUMBERS}
+        return {
+            **arrays,
+            **numbers,
+            "before": None if self._before is None else self._before[0],
+            "preconditioned": [curvature is not None for curvature in self._curvatures],
+            "rows_per_column": list(self._rows_per_column),
+            "history": [dict(vars(record)) for record in self._history],
+            "rng": self._rng.bit_generator.state,
+            "seconds": time.perf_counter() - self._began,
+        }
+
+    def resume(self, state: State) -> None:
+        """Take up a solve of the same problem where :meth:`state` was told."""
+        for name in _ARRAYS:
+            setattr(self, name, state[name].copy(order="F"))
+        for name in _NUMBERS:
+            setattr(self, name, state[name])
+        self._rows_per_column = list(state["rows_per_column"])
+        self._rng.bit_generator.state = state["rng"]
+        self._history = [Record(**record) for record in state["history"]]
+        self._began, k = time.perf_counter() - state["seconds"], len(self.losses)
+        before = self.coef if state["before"] is None else state["before"]
+        scores = self.operator.scores(np.column_stack([self.coef, before]))
+        self._count(1)
+        self._move_to(scores[:, :k])
+        self._before = None if state["before"] is None else (before, scores[:, k:])
+        for c in np.flatnonzero(state["preconditioned"]).tolist():
+            self._curvatures[c] = self._measure(c)
 
     def _begin_at(self, C: Floats) -> None:
         """Set new weights, and go where they are likely to lead."""
-        self.C = C
+        self.C, self._history = C, []
         self._reopen()
         self._factors = [None] * len(self.losses)  # made for the new C where needed
         here = self.coef.copy(), self.scores.copy()
@@ -252,16 +315,18 @@ class Newton:
         self._stalled[:] = False
 
     def _iterate(
-        self, max_iter: int, on_record: Callable[[Record], None] | None = None
-    ) -> list[Record]:
+        self,
+        max_iter: int,
+        on_record: Callable[[Record], None] | None,
+        on_state: Callable[[State], None] | None,
+    ) -> None:
         operator, C, tol = self.operator, self.C, self.tol
         limit = patience(operator)
         plain_limit = int(max(limit, _PLAIN_PRODUCTS)) if self._precondition else _MAX_PRODUCTS
-        history: list[Record] = []
-        live = np.arange(len(self.losses))
-        iteration = 0
-        while live.size and iteration < max_iter:
-            iteration += 1
+        while len(self._history) < max_iter:
+            live = np.flatnonzero(~(self.converged | self._stalled))
+            if not live.size:
+                break
             # 1) Gradient
             pulled = operator.pullback(_stack([self._points[c].gradient for c in live]))
             gradient = self.coef[:, live] + C[live] * pulled
@@ -289,7 +354,7 @@ class Newton:
             if not self._precondition:
                 self._forcing[self._doubtful] *= 0.1
             record = Record(
-                iteration,
+                len(self._history) + 1,
                 objective,
                 self.gap.copy(),
                 np.array([point.auc() for point in self._points]),
@@ -299,11 +364,11 @@ class Newton:
                 built,
                 time.perf_counter() - self._began,
             )
-            history.append(record)
+            self._history.append(record)
             if on_record is not None:
                 on_record(record)
-            live = live[~(self.converged | self._stalled)[live]]
-        return history
+            if on_state is not None:
+                on_state(self.state())
 
     def _renew(self, live: Indices, limit: float) -> int:
         """Build preconditioners for the columns that need a new one; the number built.
@@ -436,6 +501,8 @@ def minimize(
     precondition: bool = True,
     on_record: Callable[[Record], None] | None = None,
     seed: int = 0,
+    state: State | None = None,
+    on_state: Callable[[State], None] | None = None,
 ) -> Solution:
     """Minimise ``1/2 ||w||^2 + C L(F w)`` for each column.
 
@@ -458,9 +525,15 @@ def minimize(
         Called with the :class:`Record` of each step.
     seed : int
         For the rows the preconditioner samples; the minimiser does not depend on it.
+    state : dict, optional
+        Of an earlier solve of the same problem, to go on from there.
+    on_state : callable, optional
+        Called with the state after each step; see :meth:`Newton.state`.
     """
     newton = Newton(operator, losses, start=start, tol=tol, precondition=precondition, seed=seed)
-    return newton.solution(newton.run(C, max_iter, on_record))
+    if state is not None:
+        newton.resume(state)
+    return newton.solution(newton.run(C, max_iter, on_record, on_state))
 
 
 def _gap_after(before: Floats, after: Floats, slope: Floats, left: Floats, step: Floats) -> Floats:

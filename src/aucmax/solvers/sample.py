@@ -29,7 +29,7 @@ def draw_sample(
 ) -> Sample | None:
     """Rows of both classes of every column, if there are many times more rows than that takes."""
     n_rows = operator.n_rows
-    size = max(_ROWS_PER_COLUMN * operator.n_columns, n_rows // 16)
+    size = min(max(_ROWS_PER_COLUMN * operator.n_columns, n_rows // 16), operator.room)
     share = np.zeros(n_rows)
     for loss in losses:
         for members in (loss.pos, loss.neg):

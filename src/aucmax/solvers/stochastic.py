@@ -9,6 +9,7 @@ loops return every few milliseconds, so that Ctrl-C is heard.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from copy import deepcopy
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,27 @@ _DENSE_ENTRIES = 2**23
 _EVERY = (16, 16)
 
 
-class _Sampling:
+class _Stateful:
+    """What a learner is besides its parameters, told and taken up again."""
+
+    def state(self) -> dict[str, Any]:
+        """As plain data and arrays."""
+        return {
+            name: vars(value) if isinstance(value, Reservoir) else value
+            for name, value in deepcopy(vars(self)).items()
+        }
+
+    def resume(self, state: dict[str, Any]) -> None:
+        """Go on where a learner of the same parameters was."""
+        for name, value in deepcopy(state).items():
+            here = getattr(self, name)
+            if isinstance(here, Reservoir):
+                vars(here).update(value)
+            else:
+                setattr(self, name, value)
+
+
+class _Sampling(_Stateful):
     """A learner that keeps a sample of each class: to learn from, or for a threshold alone."""
 
     def __init__(self, n_columns: int, dtype: npt.DTypeLike, buffer_size: int) -> None:
@@ -136,7 +157,7 @@ class PairSGD(_Sampling):
             self.active += active
 
 
-class PairSGDGrid:
+class PairSGDGrid(_Stateful):
     """Algorithm 3 at several values of alpha over the same random pairs, read once for all of them.
 
     Each column is what :class:`PairSGD` with its defaults would learn from the rows of non-zero weight.

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from aucmax.tables.frames import TableError
-from aucmax.tables.model import TableModel, fit_table
-from aucmax.tables.read import read_table, table_batches
+from aucmax.reading.frames import TableError
+from aucmax.reading.read import read_table, table_batches
+from aucmax.tables.model import TableModel, fit_table, plan_table
 
-__all__ = ["TableError", "TableModel", "fit_table", "read_table", "table_batches"]
+__all__ = ["TableError", "TableModel", "fit_table", "plan_table", "read_table", "table_batches"]

@@ -28,8 +28,8 @@ from sklearn.compose import ColumnTransformer
 from sklearn.impute import SimpleImputer
 from sklearn.preprocessing import OneHotEncoder
 
-from aucmax.tables.frames import RowError, TableError, check_names, quoted
-from aucmax.tables.text import as_boolean, as_number, clean_text, without_marks
+from aucmax.reading.frames import RowError, TableError, check_names, quoted
+from aucmax.reading.text import as_boolean, as_number, clean_text, without_marks
 
 __all__ = ["RARE", "features", "make_preprocessor", "normal_frame", "reading_schema"]
 

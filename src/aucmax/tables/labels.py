@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from aucmax.tables.frames import TableError, as_series, quoted
-from aucmax.tables.text import clean_text
+from aucmax.reading.frames import TableError, as_series, quoted
+from aucmax.reading.text import clean_text
 
 __all__ = ["Labels", "known_labels", "two_labels"]
 

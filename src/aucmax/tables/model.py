@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from numbers import Integral
 from pathlib import Path
@@ -19,15 +20,8 @@ from sklearn.utils.validation import check_is_fitted
 from aucmax._checks import all_or_nothing, check_choice, check_number, check_weight, warn_user
 from aucmax.calibration import IsotonicCalibrator, SigmoidCalibrator, make_calibrator
 from aucmax.metrics import roc_auc, roc_auc_interval
-from aucmax.search import KernelAUCClassifierCV
-from aucmax.tables.columns import (
-    feature_names,
-    features,
-    make_preprocessor,
-    normal_frame,
-    reading_schema,
-)
-from aucmax.tables.frames import (
+from aucmax.plan import Plan
+from aucmax.reading.frames import (
     RowError,
     TableError,
     as_frame,
@@ -36,8 +30,16 @@ from aucmax.tables.frames import (
     frame_hash,
     row_weights,
 )
+from aucmax.reading.read import file_hash, read_table
+from aucmax.search import KernelAUCClassifierCV
+from aucmax.tables.columns import (
+    feature_names,
+    features,
+    make_preprocessor,
+    normal_frame,
+    reading_schema,
+)
 from aucmax.tables.labels import known_labels, two_labels
-from aucmax.tables.read import file_hash, read_table
 from aucmax.tables.study import study_columns
 from aucmax.tables.surprises import Surprises, count_surprises, tell_surprises
 from aucmax.thresholds import Aim, Threshold, choose_threshold
@@ -184,35 +186,13 @@ class TableModel(ClassifierMixin, BaseEstimator):
     def _fit(
         self, X: Any, y: Any, sample_weight: Any, groups: Any, about: dict[str, Any]
     ) -> TableModel:
-        self._check_params()
         began = time.perf_counter()
         with all_or_nothing(self):
-            table = as_frame(X)
             target = str(about.get("target") or getattr(y, "name", None) or "")
-            labels = two_labels(y, self.positive, target)
-            check_length("y", labels.known, table)
-            weight = check_weight(sample_weight, table.height)
-            used = labels.known & (weight > 0)
-            if groups is not None:
-                groups = as_series(groups, "groups")
-                check_length("groups", groups, table)
-                groups = _group_codes(groups)[used]
-            about = {"data_hash": about.get("data_hash") or frame_hash(table), **about}
-            positive, weight = labels.positive[used], weight[used]
-            folds = self._folds(positive, groups, labels.classes)
-            frame = self._without_dropped(table)
-            frame = frame if used.all() else frame.filter(pl.Series(used))
-            try:
-                self.columns_ = study_columns(
-                    frame, rare_level=self.rare_level, max_levels=self.max_levels
-                )
-            except RowError as error:  # counted among the rows in use
-                raise RowError(error.sentence, int(np.flatnonzero(used)[error.row])) from None
-            self.preprocessor_ = make_preprocessor(self.columns_)
-            self.feature_names_ = feature_names(self.columns_)
-            self.classes_ = labels.classes
-            rows = self.features(frame)
-            self.model_ = self._search(folds)
+            ready = self._make_ready(X, y, sample_weight, groups, target)
+            rows, positive, weight, groups = ready.rows, ready.positive, ready.weight, ready.groups
+            about = {"data_hash": about.get("data_hash") or frame_hash(as_frame(X)), **about}
+            self.model_ = self._search(ready.folds)
             even = not np.ptp(weight)
             given = {} if groups is None else {"groups": groups}
             searching = time.perf_counter()
@@ -223,15 +203,15 @@ class TableModel(ClassifierMixin, BaseEstimator):
             self._calibrate(positive, scores, None if even else weight)
             self.training_ = {
                 **self._quality(positive, scores, None if even else weight),
-                "rows": int(used.sum()),
+                "rows": int(positive.size),
                 "positives": int(positive.sum()),
-                "rows_without_label": int((~labels.known).sum()),
-                "copies": _copies(frame, self.columns_, positive),
+                "rows_without_label": ready.without_label,
+                "copies": _copies(ready.frame, self.columns_, positive),
                 "seconds": time.perf_counter() - began,
                 "search_seconds": searching,
                 "target": target or None,
-                "positive": labels.classes[1].item(),
-                "negative": labels.classes[0].item(),
+                "positive": self.classes_[1].item(),
+                "negative": self.classes_[0].item(),
                 "weight": about.get("weight"),
                 "group": about.get("group"),
                 "random_state": self.random_state,
@@ -239,6 +219,32 @@ class TableModel(ClassifierMixin, BaseEstimator):
                 "date": datetime.now(UTC).isoformat(timespec="seconds"),
             }
         return self
+
+    def _make_ready(self, X: Any, y: Any, sample_weight: Any, groups: Any, target: str) -> _Ready:
+        """All that comes before the search: labels, folds, columns and what becomes of them."""
+        self._check_params()
+        table = as_frame(X)
+        labels = two_labels(y, self.positive, target)
+        check_length("y", labels.known, table)
+        weight = check_weight(sample_weight, table.height)
+        used = labels.known & (weight > 0)
+        if groups is not None:
+            groups = as_series(groups, "groups")
+            check_length("groups", groups, table)
+            groups = _group_codes(groups)[used]
+        positive = labels.positive[used]
+        folds = self._folds(positive, groups, labels.classes)
+        frame = self._without_dropped(table)
+        frame = frame if used.all() else frame.filter(pl.Series(used))
+        try:
+            self.columns_ = study_columns(frame, rare_level=self.rare_level, max_levels=self.max_levels)
+        except RowError as error:  # counted among the rows in use
+            raise RowError(error.sentence, int(np.flatnonzero(used)[error.row])) from None
+        self.preprocessor_ = make_preprocessor(self.columns_)
+        self.feature_names_ = feature_names(self.columns_)
+        self.classes_ = labels.classes
+        missing = int((~labels.known).sum())
+        return _Ready(self.features(frame), positive, weight[used], groups, folds, frame, missing)
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Score of each row: the higher, the more like the positive label."""
@@ -363,6 +369,19 @@ class TableModel(ClassifierMixin, BaseEstimator):
         return {"auc": found.auc, "auc_low": found.low, "auc_high": found.high}
 
 
+@dataclass(frozen=True)
+class _Ready:
+    """A table as the search takes it."""
+
+    rows: np.ndarray
+    positive: np.ndarray
+    weight: np.ndarray
+    groups: np.ndarray | None
+    folds: Any
+    frame: pl.DataFrame
+    without_label: int
+
+
 def fit_table(
     table: Any,
     target: str,
@@ -403,10 +422,41 @@ def fit_table(
     """
     about: dict[str, Any] = {"target": target, "weight": weight, "group": group}
     if isinstance(table, str | Path):
-        frame = read_table(table)
         about["data_hash"] = file_hash(table)
-    else:
-        frame = as_frame(table)
+    model, given = _opened(table, target, positive, drop, weight, group, params)
+    return model._fit(*given, about)
+
+
+def plan_table(
+    table: Any,
+    target: str,
+    *,
+    positive: Any = None,
+    drop: Sequence[str] = (),
+    weight: str | None = None,
+    group: str | None = None,
+    **params: Any,
+) -> Plan:
+    """What :func:`fit_table` would keep where and how long it would take, without the fit.
+
+    The table is read and its columns are studied; parameters are those of :func:`fit_table`.
+    """
+    model, given = _opened(table, target, positive, drop, weight, group, params)
+    ready = model._make_ready(*given, target)
+    return model._search(ready.folds).plan(ready.rows)
+
+
+def _opened(
+    table: Any,
+    target: str,
+    positive: Any,
+    drop: Sequence[str],
+    weight: str | None,
+    group: str | None,
+    params: dict[str, Any],
+) -> tuple[TableModel, tuple[pl.DataFrame, pl.Series, Any, Any]]:
+    """An unfitted model, and features, labels, weights and groups of a table."""
+    frame = read_table(table) if isinstance(table, str | Path) else as_frame(table)
     _check_drop(drop)
     special = {"the target": target, "the weight": weight, "the group": group}
     for what, name in special.items():
@@ -419,14 +469,9 @@ def fit_table(
     model = TableModel(
         positive=positive, drop=tuple(name for name in drop if name not in named), **params
     )
-    about["data_hash"] = about.get("data_hash") or frame_hash(frame)
-    return model._fit(
-        frame.drop(list(named)),
-        frame[target],
-        None if weight is None else row_weights(frame[weight]),
-        None if group is None else frame[group],
-        about,
-    )
+    own = None if weight is None else row_weights(frame[weight])
+    groups = None if group is None else frame[group]
+    return model, (frame.drop(list(named)), frame[target], own, groups)
 
 
 def _check_drop(drop: Any) -> None:

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from aucmax.tables.files import find_table
-from aucmax.tables.frames import TableError, as_frame, check_names, frame_hash, row_weights
-from aucmax.tables.read import file_hash, read_table
+from aucmax.reading.files import find_table
+from aucmax.reading.frames import TableError, as_frame, check_names, frame_hash, row_weights
+from aucmax.reading.read import file_hash, read_table
 
 __all__ = ["ScoredRows", "score_rows"]
 

@@ -7,9 +7,8 @@ from typing import Any
 
 import polars as pl
 
-from aucmax.tables.columns import Column, to_float
-from aucmax.tables.frames import RowError, TableError
-from aucmax.tables.text import (
+from aucmax.reading.frames import RowError, TableError
+from aucmax.reading.text import (
     as_boolean,
     as_number,
     clean_text,
@@ -18,6 +17,7 @@ from aucmax.tables.text import (
     number_style,
     without_marks,
 )
+from aucmax.tables.columns import Column, to_float
 
 __all__ = ["study_columns"]
 

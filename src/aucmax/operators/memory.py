@@ -1,19 +1,8 @@
-"""What a solver may ask of data: products with a feature matrix it never sees.
-
-A solver knows ``n`` rows and ``r`` columns of features ``F`` through four methods, and one number:
-
-* ``scores(W)``, (r, k) -> (n, k): ``F @ W``
-* ``pullback(G)``, (n, k) -> (r, k): ``F.T @ G``
-* ``rows(index)``: some rows of ``F``, dense, for a preconditioner
-* ``restricted(index)``: an operator of some rows alone, copied out, for products that see no other
-* ``nbytes``: what one pass over the data (one call of either product) reads from memory
-
-Products take and give float64; what lies between is in the dtype of the data.
-"""
+"""Features, or kernel values, held in memory."""
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,11 +10,10 @@ import numpy.typing as npt
 from aucmax import _compiled
 from aucmax._checks import is_sparse
 from aucmax._threads import over_blocks
+from aucmax.operators.protocol import Operator
 from aucmax.pairs import Floats, Indices
 
 Array = npt.NDArray[Any]
-
-__all__ = ["FeatureOperator", "KernelOperator", "Operator", "map_operator", "pays_to_project"]
 
 #: Float32 sums stay short: partial products over this many rows are added in float64.
 _SUM_ROWS = 4096
@@ -39,28 +27,6 @@ _THIN_SCORES = 12
 _THIN_PULLBACK = 6
 _THIN_BYTES = 2**25
 
-#: Flops this kind of machine does in the time it reads one byte (100 GFLOP/s against 20 GB/s).
-FLOPS_PER_BYTE = 5.0
-
-#: Passes that a fit is expected to need: what a projection has to earn itself back in.
-EXPECTED_PASSES = 100
-
-
-class Operator(Protocol):
-    """The seam between solvers and data; see the module's text."""
-
-    n_rows: int
-    n_columns: int
-    nbytes: int
-
-    def scores(self, coef: Floats) -> Floats: ...
-
-    def pullback(self, gradient: Floats) -> Floats: ...
-
-    def rows(self, index: Indices) -> Array: ...
-
-    def restricted(self, index: Indices) -> Operator: ...
-
 
 class FeatureOperator:
     """Features held as they are: a dense array or a CSR matrix of shape (n, r)."""
@@ -71,6 +37,7 @@ class FeatureOperator:
         self._sparse = is_sparse(features)
         parts = (features.data, features.indices, features.indptr) if self._sparse else (features,)
         self.nbytes = sum(part.nbytes for part in parts)
+        self.room = self.n_rows
 
     def scores(self, coef: Floats) -> Floats:
         return _columns_product(self._features, coef)
@@ -96,6 +63,7 @@ class KernelOperator:
         self._block, self._projection = block, projection
         self.n_rows, self.n_columns = block.shape[0], projection.shape[1]
         self.nbytes = block.nbytes
+        self.room = self.n_rows
 
     def scores(self, coef: Floats) -> Floats:
         return _columns_product(self._block, self._projection @ coef)
@@ -111,42 +79,6 @@ class KernelOperator:
 
     def restricted(self, index: Indices) -> Operator:
         return KernelOperator(self._block[index], self._projection)
-
-
-class FeatureMap(Protocol):
-    """A fitted map into features, as far as an operator needs it."""
-
-    projection_: Floats
-
-    def kernel_block(self, X: Any, raw: Array | None = None) -> Array: ...
-
-    def linear(
-        self, X: Any, coef: Array, block_rows: int | None = None, raw: Array | None = None
-    ) -> Array: ...
-
-
-def pays_to_project(n_landmarks: int, rank: int, passes: float = EXPECTED_PASSES) -> bool:
-    """Whether multiplying ``E P`` out once is cheaper than folding it in every pass.
-
-    Per row, the product costs ``2 v r`` flops; each later pass then reads ``r`` numbers in place of
-    ``v`` and so saves ``4 (v - r)`` bytes. Both are brought to one unit by FLOPS_PER_BYTE.
-
-    >>> pays_to_project(1600, 145)  # few eigenvalues survive: skin
-    True
-    >>> pays_to_project(1600, 1500)
-    False
-    """
-    return 2.0 * n_landmarks * rank < passes * 4.0 * (n_landmarks - rank) * FLOPS_PER_BYTE
-
-
-def map_operator(
-    X: Any, feature_map: FeatureMap, raw: Array | None = None, project: bool | None = None
-) -> Operator:
-    """Rows of ``X`` under a landmark map, folded or projected, whichever is cheaper (or as told)."""
-    n_landmarks, rank = feature_map.projection_.shape
-    if pays_to_project(n_landmarks, rank) if project is None else project:
-        return FeatureOperator(feature_map.linear(X, feature_map.projection_, raw=raw))
-    return KernelOperator(feature_map.kernel_block(X, raw), feature_map.projection_)
 
 
 def _columns_product(matrix: Any, coef: Floats) -> Floats:

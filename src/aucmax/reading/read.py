@@ -1,7 +1,7 @@
 """Tables from files: CSV, TSV, Parquet, Arrow and LIBSVM, bare or compressed.
 
 Text is UTF-8 with a line of column names first; what stands between values is told from that line. "",
-"?", "NA", "null" and their like (``aucmax.tables.text.MISSING_MARKS``) are missing values.
+"?", "NA", "null" and their like (``aucmax.reading.text.MISSING_MARKS``) are missing values.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from typing import Any
 import polars as pl
 
 from aucmax._checks import check_number
-from aucmax.tables.delimited import read_text, text_batches, text_names
-from aucmax.tables.files import TableFile, file_hash, find_table, is_packed, unpacked
-from aucmax.tables.frames import TableError, check_names
-from aucmax.tables.libsvm import is_feature, libsvm_batches, libsvm_names, read_libsvm
+from aucmax.reading.delimited import read_text, text_batches, text_names
+from aucmax.reading.files import TableFile, file_hash, find_table, is_packed, unpacked
+from aucmax.reading.frames import TableError, check_names
+from aucmax.reading.libsvm import is_feature, libsvm_batches, libsvm_names, read_libsvm
 
 __all__ = ["column_names", "file_hash", "read_table", "table_batches"]
 

@@ -17,9 +17,9 @@ from typing import IO, Any
 
 import polars as pl
 
-from aucmax.tables.files import TableFile, is_packed, unpacked
-from aucmax.tables.frames import TableError, check_duplicates
-from aucmax.tables.text import MISSING_MARKS, as_number, clean_text, without_marks
+from aucmax.reading.files import TableFile, is_packed, unpacked
+from aucmax.reading.frames import TableError, check_duplicates
+from aucmax.reading.text import MISSING_MARKS, as_number, clean_text, without_marks
 
 __all__ = ["read_text", "text_batches", "text_names"]
 

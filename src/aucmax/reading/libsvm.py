@@ -11,8 +11,8 @@ import polars as pl
 from sklearn.datasets import load_svmlight_file
 
 from aucmax._memory import check_fits
-from aucmax.tables.files import TableFile, unpacked
-from aucmax.tables.frames import TableError
+from aucmax.reading.files import TableFile, unpacked
+from aucmax.reading.frames import TableError
 
 __all__ = ["TARGET", "is_feature", "libsvm_batches", "libsvm_names", "read_libsvm"]
 

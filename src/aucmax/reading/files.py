@@ -18,7 +18,7 @@ from typing import IO, Any
 
 import polars as pl
 
-from aucmax.tables.frames import TableError
+from aucmax.reading.frames import TableError
 
 __all__ = ["TableFile", "file_hash", "find_table", "unpacked"]
 

@@ -1,0 +1,183 @@
+"""Products with features that workers hold, in pieces; what they take of memory and network."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from aucmax.distributed.client import gathered, large_tasks
+from aucmax.operators import BlockOperator, FeatureOperator, KernelOperator, Operator
+from aucmax.pairs import Floats, Indices
+from aucmax.plan import solver_bytes
+
+Array = npt.NDArray[Any]
+
+#: Sums of more pieces than this are added up on workers, so many at a time.
+FAN_IN = 8
+
+#: Rows per column that the driver may take to itself: what a solve starts on.
+SAMPLE_ROWS = 30
+
+
+class DaskOperator:
+    """Features whose rows are spread over workers, in pieces; see :mod:`aucmax.operators.protocol`.
+
+    Parameters
+    ----------
+    client : distributed.Client
+    pieces : futures of pieces, in the order of the rows
+    lengths : their numbers of rows
+    n_columns : int
+        Of the features.
+    row_bytes, cost : int, float
+        What a pass reads of a row, and how much dearer that is than reading memory.
+    spare : int
+        Rows that workers may copy.
+    """
+
+    def __init__(
+        self,
+        client: Any,
+        pieces: Sequence[Any],
+        lengths: Sequence[int],
+        n_columns: int,
+        row_bytes: int,
+        cost: float = 1.0,
+        spare: int = 0,
+    ) -> None:
+        self._client, self._pieces, self._lengths = client, list(pieces), list(lengths)
+        self._starts = np.concatenate([[0], np.cumsum(self._lengths, dtype=np.intp)])
+        self.n_rows, self.n_columns = int(self._starts[-1]), n_columns
+        self._row_bytes, self._spare = row_bytes, spare
+        self.nbytes = int(cost * self.n_rows * row_bytes)
+        self.room = min(self.n_rows, SAMPLE_ROWS * n_columns)
+
+    def scores(self, coef: Floats) -> Floats:
+        with large_tasks():
+            asked = self._client.map(_scores, self._pieces, [coef] * len(self._pieces), pure=False)
+            return np.concatenate(gathered(self._client, asked))
+
+    def pullback(self, gradient: Floats) -> Floats:
+        slices = np.split(gradient, self._starts[1:-1])
+        with large_tasks():
+            sums = self._client.map(_pullback, self._pieces, slices, pure=False)
+            while len(sums) > FAN_IN:
+                groups = [sums[i : i + FAN_IN] for i in range(0, len(sums), FAN_IN)]
+                sums = self._client.map(_sum, groups, pure=False)
+            out: Floats = _sum(gathered(self._client, sums))
+        return out
+
+    def rows(self, index: Indices) -> Array:
+        split = by_part(self._starts, index)
+        pieces = [self._pieces[number] for number, _, _ in split]
+        asked = self._client.map(_rows, pieces, [local for _, _, local in split], pure=False)
+        order = np.argsort(np.concatenate([place for _, place, _ in split]))
+        found: Array = np.concatenate(gathered(self._client, asked))[order]
+        return found
+
+    def restricted(self, index: Indices) -> Operator | None:
+        """The rows' values are copied where they are; None if workers have no room for that."""
+        ordered = bool((np.diff(index) >= 0).all())
+        if index.size > self._spare or not index.size or not ordered:
+            return None
+        split = by_part(self._starts, index)
+        pieces = [self._pieces[number] for number, _, _ in split]
+        inside = [local for _, _, local in split]
+        with large_tasks():
+            few = self._client.map(_restricted, pieces, inside, pure=False)
+        lengths = [local.size for local in inside]
+        return DaskOperator(self._client, few, lengths, self.n_columns, self._row_bytes)
+
+
+class Piece:
+    """An operator on a worker, which knows its size: Dask plans by it."""
+
+    def __init__(self, operator: Operator, nbytes: int) -> None:
+        self.operator, self.nbytes = operator, nbytes
+
+    def __sizeof__(self) -> int:
+        return self.nbytes
+
+
+def make_piece(parts: Sequence[Any], prepare: Any, mapped: Any, place: str) -> Piece:
+    rows = prepare(parts)
+    if place == "recomputed":
+        fill = mapped.filler(rows.dtype)
+        operator = BlockOperator(rows, mapped.width, mapped.projection, fill, rows.shape[0])
+        return Piece(operator, sum(_bytes(part) for part in (rows, mapped.projection)))
+    if place == "memory" and mapped.projection is not None:
+        block = mapped.kernel_block(rows)
+        return Piece(KernelOperator(block, mapped.projection), block.nbytes)
+    features = mapped.features(rows)
+    return Piece(FeatureOperator(features), features.nbytes)
+
+
+def _restricted(piece: Piece, index: Indices) -> Piece:
+    few = piece.operator.restricted(index)
+    assert few is not None
+    return Piece(few, few.nbytes)
+
+
+def _scores(piece: Piece, coef: Floats) -> Floats:
+    return piece.operator.scores(coef)
+
+
+def _pullback(piece: Piece, gradient: Floats) -> Floats:
+    return piece.operator.pullback(gradient)
+
+
+def _rows(piece: Piece, index: Indices) -> Array:
+    return piece.operator.rows(index)
+
+
+def _sum(parts: Sequence[Floats]) -> Floats:
+    out: Floats = np.sum(parts, axis=0)
+    return out
+
+
+def _bytes(rows: Any) -> int:
+    return 0 if rows is None else int(rows.data.nbytes)
+
+
+def by_part(starts: Indices, index: Indices, every: bool = False) -> list[tuple[int, Indices, Indices]]:
+    """Which rows of which part an index asks for: (part, places in the index, rows inside the part)."""
+    owner = np.searchsorted(starts, index, side="right") - 1
+    order = np.argsort(owner, kind="stable")
+    bounds = np.searchsorted(owner[order], np.arange(starts.size))
+    split = []
+    for number, (low, high) in enumerate(pairwise(bounds.tolist())):
+        if every or high > low:
+            places = order[low:high]
+            split.append((number, places, index[places] - starts[number]))
+    return split
+
+
+def driver_bytes(n_rows: int, rank: int, n_columns: int) -> int:
+    """Memory of the process that fits: state of the solve, preconditioners, and a sample of the rows.
+
+    >>> driver_bytes(10**9, 1000, 1) / 1e9
+    250.192768
+    """
+    sample = min(n_rows, SAMPLE_ROWS * rank) * rank * 4
+    return solver_bytes(n_rows, rank, n_columns) + sample
+
+
+def traffic_bytes(
+    n_rows: int, rank: int, n_columns: int, n_pieces: int, product: str = "scores"
+) -> int:
+    """Bytes between the process that fits and the workers, in one product with all rows.
+
+    Scores send coefficients to every piece and get a number a row and column; a pullback sends these
+    and gets a sum of each piece, or, where they are many, of each group that workers have summed.
+
+    >>> traffic_bytes(464_809, 1600, 1, 2)
+    3744072
+    """
+    parts = n_pieces
+    while product == "pullback" and parts > FAN_IN:
+        parts = -(-parts // FAN_IN)
+    return 8 * n_columns * (n_rows + rank * parts)

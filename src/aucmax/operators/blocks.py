@@ -1,0 +1,125 @@
+"""Kernel values that are not in memory: read from disk, or made anew, a block in cache at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from aucmax import _compiled
+from aucmax._threads import Scratch, cache_rows, over_blocks
+from aucmax.operators.memory import FeatureOperator, KernelOperator
+from aucmax.operators.protocol import Operator
+from aucmax.pairs import Floats, Indices
+from aucmax.rows import Rows
+
+Array = npt.NDArray[Any]
+
+#: Sums over at most so many rows are kept apart and added in order: the result does not depend on which
+#: thread was first. Fewer rows are cut into so many parts, for threads to end together.
+_SUM_ROWS = 2**15
+_PARTS = 64
+
+
+class BlockOperator:
+    """``F = E P`` of which blocks of ``E`` exist while they are in use, and no longer.
+
+    Parameters
+    ----------
+    X : rows (n, d)
+        What blocks are made from: data, or the kernel values themselves on disk.
+    width : int
+        ``v``, the number of kernel values of a row.
+    projection : array of shape (v, r), optional
+        None: the kernel values are the features.
+    fill : callable, optional
+        Puts the kernel values of rows (m, d) into an array (m, v). None: ``X`` is these values.
+    room : int
+        Rows whose kernel values may be copied to memory.
+    cost : float
+        Of a pass, by that of one over the same values in memory.
+    """
+
+    def __init__(
+        self,
+        X: Rows,
+        width: int,
+        projection: Floats | None = None,
+        fill: Callable[[Any, Array], Array] | None = None,
+        room: int = 0,
+        cost: float = 10.0,
+    ) -> None:
+        self._X, self._fill, self._projection = X, fill, projection
+        self._dtype, self.room = X.dtype, room
+        self.n_rows, self._width = X.shape[0], width
+        self.n_columns = width if projection is None else projection.shape[1]
+        self.nbytes = int(cost * self.n_rows * self._width * self._dtype.itemsize)
+        self._scratch = Scratch()
+        self._block_rows = cache_rows(width * self._dtype.itemsize)
+        part = min(_SUM_ROWS, -(-self.n_rows // _PARTS))
+        self._sum_rows = -(-part // self._block_rows) * self._block_rows
+
+    def scores(self, coef: Floats) -> Floats:
+        folded = coef if self._projection is None else self._projection @ coef
+        right = np.ascontiguousarray(folded.T, dtype=np.float64)
+        out: Floats = np.empty((len(right), self.n_rows))
+
+        def work(rows: slice) -> None:
+            for part, block in self._blocks(rows):
+                _compiled.run("thin_scores", block, right, out[:, part], 0, len(block))
+
+        over_blocks(work, self.n_rows, 0, self._sum_rows)
+        return out.T
+
+    def pullback(self, gradient: Floats) -> Floats:
+        left = np.ascontiguousarray(gradient.T, dtype=np.float64)
+        sums = np.zeros((-(-self.n_rows // self._sum_rows), len(left), self._width))
+
+        def work(rows: slice) -> None:
+            total = sums[rows.start // self._sum_rows]
+            for part, block in self._blocks(rows):
+                _compiled.run("thin_pullback", block, left[:, part], total, 0, len(block))
+
+        over_blocks(work, self.n_rows, 0, self._sum_rows)
+        out: Floats = sums.sum(axis=0).T
+        return out if self._projection is None else self._projection.T @ out
+
+    def rows(self, index: Indices) -> Array:
+        values = self._values(index)
+        if self._projection is not None:
+            values = values @ self._projection.astype(self._dtype)
+        return values
+
+    def restricted(self, index: Indices) -> Operator | None:
+        if index.size > self.room:
+            return None
+        values = self._values(index)
+        return (
+            FeatureOperator(values)
+            if self._projection is None
+            else KernelOperator(values, self._projection)
+        )
+
+    def _blocks(self, rows: slice) -> Iterator[tuple[slice, Array]]:
+        """Blocks of kernel values that fit the cache, each valid until the next."""
+        for start in range(rows.start, rows.stop, self._block_rows):
+            part = slice(start, min(start + self._block_rows, rows.stop))
+            X = self._X[part]
+            if self._fill is None:
+                yield part, X
+            else:
+                yield part, self._fill(X, self._scratch.array((len(X), self._width), self._dtype))
+
+    def _values(self, index: Indices) -> Array:
+        X = self._X[index]
+        if self._fill is None:
+            return X
+        out, fill = np.empty((len(X), self._width), dtype=self._dtype), self._fill
+
+        def work(rows: slice) -> None:
+            fill(X[rows], out[rows])
+
+        over_blocks(work, len(X), self._width * self._dtype.itemsize)
+        return out

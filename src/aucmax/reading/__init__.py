@@ -1,0 +1,1 @@
+"""Tables from files and frames: what is read, and said where it cannot be."""

@@ -1,0 +1,186 @@
+"""Rows that need not be in memory: some of them, when asked for."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from aucmax._memory import format_bytes
+
+if TYPE_CHECKING:
+    from sklearn.preprocessing import StandardScaler
+
+Array = npt.NDArray[Any]
+
+#: Rows that are read at a time where all of them are.
+_READ_ROWS = 65_536
+
+
+class Rows(Protocol):
+    """What an array is to those who only ever take some of its rows."""
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+
+    @property
+    def dtype(self) -> np.dtype[Any]: ...
+
+    def __getitem__(self, index: Any, /) -> Any: ...
+
+
+class FileRows:
+    """Rows of numbers in a file, one after another.
+
+    A slice is read, not mapped: mapped pages would count as memory of this process.
+    """
+
+    def __init__(
+        self, path: Path, shape: tuple[int, ...], dtype: npt.DTypeLike, offset: int = 0
+    ) -> None:
+        self.path, self.shape, self.dtype = path, shape, np.dtype(dtype)
+        self._offset = offset
+
+    def __getitem__(self, index: Any) -> Array:
+        if not isinstance(index, slice):
+            return np.array(self.mapped()[index])
+        start, stop, step = index.indices(self.shape[0])
+        width = self.shape[1]
+        if step != 1 or stop <= start:
+            return np.array(self.mapped()[index])
+        offset = self._offset + start * width * self.dtype.itemsize
+        out = np.fromfile(self.path, self.dtype, (stop - start) * width, offset=offset)
+        return out.reshape(-1, width)
+
+    def mapped(self) -> Array:
+        """All of them, to be read by the system where they are touched."""
+        return np.memmap(self.path, self.dtype, "r", self._offset, self.shape)
+
+
+class RowWriter:
+    """Writes blocks of rows to a file, to be read as :class:`FileRows` when it is closed."""
+
+    def __init__(self, path: Path, dtype: npt.DTypeLike) -> None:
+        self.path, self.dtype = path, np.dtype(dtype)
+        self._file: IO[bytes] = path.open("wb")
+        self._shape = (0, 0)
+
+    def __enter__(self) -> RowWriter:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._file.close()
+
+    @property
+    def width(self) -> int:
+        """Columns written so far; 0 before the first block."""
+        return self._shape[1]
+
+    def write(self, block: Array) -> None:
+        try:
+            self._file.write(np.ascontiguousarray(block, dtype=self.dtype).data)
+        except OSError as error:
+            if error.errno != errno.ENOSPC:
+                raise
+            raise OSError(
+                errno.ENOSPC,
+                f"The disk of {self.path.parent}, where a fit keeps what does not fit into memory, "
+                f"is full after {format_bytes(self._file.tell())}. Free some, or set TMPDIR to a "
+                "folder on a larger one",
+            ) from None
+        self._shape = (self._shape[0] + len(block), block.shape[1])
+
+    def rows(self) -> FileRows:
+        """What was written."""
+        return FileRows(self.path, self._shape, self.dtype)
+
+
+class BlockedRows:
+    """Rows that were checked when they were first read, standardised and narrowed when they are used.
+
+    Parameters
+    ----------
+    rows : Rows
+    mean, scale : arrays of shape (d,), optional
+    dtype : of what is given
+    keep : array of int, optional
+        Which rows there are; all of them by default.
+    """
+
+    def __init__(
+        self,
+        rows: Rows,
+        mean: Array | None = None,
+        scale: Array | None = None,
+        dtype: npt.DTypeLike = np.float64,
+        keep: npt.NDArray[np.intp] | None = None,
+    ) -> None:
+        self.rows, self.dtype, self._mean, self._scale = rows, np.dtype(dtype), mean, scale
+        self._keep = keep
+        self.shape: tuple[int, ...] = (rows.shape[0] if keep is None else keep.size, rows.shape[1])
+
+    def __getitem__(self, index: Any) -> Array:
+        out: Array = np.asarray(self.rows[index if self._keep is None else self._keep[index]])
+        if self._mean is not None:
+            out = out - self._mean
+        if self._scale is not None:
+            out = out / self._scale
+        return out.astype(self.dtype, copy=False)
+
+    def astype(self, dtype: npt.DTypeLike, copy: bool = True) -> BlockedRows:
+        """The same rows, given in another dtype."""
+        return BlockedRows(self.rows, self._mean, self._scale, dtype, self._keep)
+
+    def scaler(self, weight: Array) -> StandardScaler:
+        """As scikit-learn fits it, from one reading."""
+        from sklearn.preprocessing import StandardScaler
+
+        scaler, equal, share = StandardScaler(), not np.ptp(weight), weight / weight.max()
+        for part in self._slices():
+            own = None if equal else share[part]
+            scaler.partial_fit(self[part].astype(np.float64), sample_weight=own)
+        return scaler
+
+    def moments(self, weight: Array) -> tuple[Array, Array]:
+        """Weighted mean and variance of every column."""
+        scaler = self.scaler(weight)
+        return scaler.mean_, scaler.var_
+
+    def scaled_by(self, scaler: StandardScaler) -> BlockedRows:
+        """The same rows, standardised; they are not so yet."""
+        mean = scaler.mean_ if scaler.with_mean else None  # not if it was fitted to sparse rows
+        return BlockedRows(self.rows, mean, scaler.scale_, self.dtype, self._keep)
+
+    def _slices(self) -> Iterator[slice]:
+        for start in range(0, self.shape[0], _READ_ROWS):
+            yield slice(start, start + _READ_ROWS)
+
+    def taken(self, keep: npt.NDArray[np.intp]) -> BlockedRows:
+        """Some of the rows, unread."""
+        own = keep if self._keep is None else self._keep[keep]
+        return BlockedRows(self.rows, self._mean, self._scale, self.dtype, own)
+
+
+def blocks_of(rows: Rows, size: int) -> Iterator[Array]:
+    """Rows in order, so many at a time."""
+    for start in range(0, rows.shape[0], size):
+        yield rows[start : start + size]
+
+
+def held_bytes(rows: Any) -> int:
+    """Memory that rows take: none for those in a file."""
+    if isinstance(rows, BlockedRows):
+        return held_bytes(rows.rows)
+    if isinstance(rows, FileRows):
+        return 0
+    if sparse.issparse(rows):
+        return sum(int(getattr(rows, part).nbytes) for part in ("data", "indices", "indptr"))
+    return int(rows.nbytes)

@@ -1,0 +1,129 @@
+import numpy as np
+import pytest
+from sklearn.datasets import make_classification
+
+from aucmax import KernelAUCClassifier, KernelAUCClassifierCV, NystroemFeatures, plan
+from aucmax.plan import DiskSpeed, pays_to_project, plan_fit
+
+
+@pytest.fixture(scope="module")
+def problem():
+    return make_classification(3000, 8, n_informative=6, weights=[0.9], random_state=0)
+
+
+@pytest.fixture
+def disk(monkeypatch):
+    """Sets how fast the disk is."""
+
+    def set_speed(read: float, free: int = 10**12) -> None:
+        monkeypatch.setattr(plan, "disk_speed", lambda: DiskSpeed(read, read, free))
+
+    return set_speed
+
+
+def chosen(budget, disk=None, rank=1000, **more):
+    return plan_fit(10**6, 1000, lambda: 1e-6, rank=rank, max_memory=budget, **more).place.name
+
+
+def test_values_stay_in_memory_where_they_fit(disk):
+    disk(1e9)
+    assert chosen("8GB") == "memory"
+    assert chosen("8GB", rank=100) == "projected"
+    assert chosen("2GB", rank=100) == "projected"  # the block would take 4 GB
+
+
+def test_beyond_memory_the_faster_of_disk_and_making_anew_is_taken(disk):
+    disk(1e11)
+    assert chosen("2GB") == "disk"
+    disk(1e11, free=10**9)
+    assert chosen("2GB") == "recomputed"
+    disk(1e8)
+    assert chosen("2GB") == "recomputed"
+
+
+def test_a_budget_too_small_for_the_solver_says_the_least_that_works(disk):
+    disk(1e9)
+    with pytest.raises(MemoryError, match=r"needs 323 MB even if no kernel value is kept, and 200 MB"):
+        chosen("200MB")
+    assert chosen("330MB") == "recomputed"
+
+
+def test_a_low_rank_is_projected_and_a_full_one_folded(problem):
+    assert pays_to_project(1600, 145)
+    assert not pays_to_project(1600, 1600)
+    assert not pays_to_project(1600, 1200)
+    X, y = problem
+    low = KernelAUCClassifier(n_landmarks=60, gamma=1e-4, random_state=0).fit(X, y)
+    full = KernelAUCClassifier(n_landmarks=60, gamma=1.0, random_state=0).fit(X, y)
+    assert (low.place_, full.place_) == ("projected", "memory")
+
+
+@pytest.mark.parametrize("feature_map", ["nystroem", "fourier"])
+@pytest.mark.parametrize("classes", [2, 3])
+def test_all_places_lead_to_the_same_model(problem, monkeypatch, feature_map, classes):
+    X, y = problem
+    if classes == 3:
+        y = np.where(X[:, 0] > 1, 2, y)
+    found = {}
+    for place in ("memory", "projected", "disk", "recomputed"):
+        only(monkeypatch, place)
+        model = KernelAUCClassifier(feature_map=feature_map, n_landmarks=80, tol=1e-9, random_state=0)
+        found[place] = model.fit(X, y)
+        assert found[place].place_ == place
+    for place in ("projected", "disk", "recomputed"):
+        np.testing.assert_allclose(found[place].objective_, found["memory"].objective_, rtol=1e-8)
+        scores = found["memory"].decision_function(X)
+        np.testing.assert_allclose(found[place].decision_function(X), scores, atol=1e-4)
+
+
+def test_a_search_finds_the_same_in_every_place(problem, monkeypatch):
+    X, y = problem
+    found = {}
+    for place in ("memory", "projected", "disk", "recomputed"):
+        only(monkeypatch, place)
+        found[place] = KernelAUCClassifierCV(
+            [0.1, 1.0, 10.0], gammas=[0.5, 1.0], n_landmarks=60, tol=1e-8, random_state=0
+        ).fit(X, y)
+    for place in ("projected", "disk", "recomputed"):
+        np.testing.assert_allclose(found[place].scores_, found["memory"].scores_, atol=1e-5)
+        assert found[place].C_ == found["memory"].C_
+
+
+def test_epochs_run_over_features_in_a_file_as_over_those_in_memory(problem):
+    X, y = problem
+    given = {"solver": "sgd", "n_landmarks": 100, "max_iter": 3, "random_state": 0}
+    inside = KernelAUCClassifier(**given).fit(X, y)
+    outside = KernelAUCClassifier(**given, max_memory="1.5MB").fit(X, y)
+    assert (inside.place_, outside.place_) == ("projected", "disk")
+    np.testing.assert_array_equal(inside.coef_, outside.coef_)
+
+
+def test_the_plan_is_told(problem, capsys):
+    X, y = problem
+    KernelAUCClassifier(n_landmarks=50, verbose=1).fit(X, y)
+    told = capsys.readouterr().err
+    assert "3,000 rows x 50 landmarks: kernel values of 1.2 MB are kept in memory" in told
+
+
+def test_nothing_is_left_of_a_file_when_a_fit_is_stopped(problem, monkeypatch, tmp_path):
+    X, y = problem
+    monkeypatch.setattr(plan.tempfile, "tempdir", str(tmp_path))
+    only(monkeypatch, "disk")
+    monkeypatch.setattr(NystroemFeatures, "kernel_block", stop)
+    with pytest.raises(KeyboardInterrupt):
+        KernelAUCClassifier(n_landmarks=50).fit(X, y)
+    assert not list(tmp_path.iterdir())
+
+
+def stop(*_, **__):
+    raise KeyboardInterrupt
+
+
+def only(monkeypatch, name):
+    """Plans that choose one place."""
+
+    def planned(n_rows, n_landmarks, *_, rank, itemsize, **__):
+        place = plan.Place(name, 0, per_pass=1e-3)
+        return plan.Plan(n_rows, n_landmarks, 10**9, 0, place, (), 1000, itemsize, 100)
+
+    monkeypatch.setattr("aucmax.classifiers.plan_fit", planned)
