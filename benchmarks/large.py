@@ -3,7 +3,8 @@
 ``fit`` rows come from a mapped file made on the spot (28 columns, nonlinear, 1 % positive), 1000
 landmarks, each in a process of its own under a given ``max_memory``; test AUC is on 500,000 further
 rows. At 500,000 rows the fit in memory stands beside the one that keeps no kernel value. ``pass`` rows
-time a product each way by number of rows, of the same kind; their log-log slope is in the last row.
+time a product each way by number of rows, of the same kind, and give a log-log slope. ``--data pass``,
+``fit`` or ``recompute`` runs one kind alone.
 
 ``recompute`` is on random rows of covtype's shape (54 columns, 1600 landmarks): a pass that makes
 kernel values anew against one that reads them from memory, and against its matrix product and its
@@ -47,22 +48,23 @@ TEST_ROWS = 500_000
 
 
 def run(options: Any) -> Iterator[dict[str, Any]]:
+    wanted = options.data or ("recompute", "pass", "fit")
     touch_memory(8.0)
-    for _ in range(3):
+    for _ in range(3 if "recompute" in wanted else 0):
         yield alone(recompute)
     with tempfile.TemporaryDirectory(prefix="aucmax-large-") as folder:
         path = Path(folder)
         threshold = make(path / "test", TEST_ROWS, first=10_000, threshold=None)
         make(path / "train", SIZES[-1], first=0, threshold=threshold)
-        seconds = []
-        for rows in SIZES:
-            row = alone(one_pass, path, rows)
-            seconds.append(row["seconds_a_pass"])
-            yield row
-        slope = np.polyfit(np.log(SIZES), np.log(seconds), 1)[0]
-        yield {"kind": "slope", "rows": SIZES[-1], "slope": float(slope)}
-        for rows, limit in ((TEST_ROWS, None), (TEST_ROWS, "1GB"), (SIZES[-1], "4GB")):
-            yield alone(fit, path, rows, limit)
+        if "pass" in wanted:
+            passes = [alone(one_pass, path, rows) for rows in SIZES]
+            yield from passes
+            seconds = [row["seconds_a_pass"] for row in passes]
+            slope = np.polyfit(np.log(SIZES), np.log(seconds), 1)[0]
+            yield {"kind": "slope", "rows": SIZES[-1], "slope": float(slope)}
+        if "fit" in wanted:
+            for rows, limit in ((TEST_ROWS, None), (TEST_ROWS, "1GB"), (SIZES[-1], "4GB")):
+                yield alone(fit, path, rows, limit)
 
 
 def make(path: Path, rows: int, first: int, threshold: float | None) -> float:
@@ -127,7 +129,7 @@ def one_pass(folder: Path, rows: int) -> dict[str, Any]:
     made = NystroemFeatures(LANDMARKS, landmarks="uniform", random_state=0).fit(np.array(X[:50_000]))
     operator = BlockOperator(X, made.width, made.projection, made.filler(X.dtype))
     coef, gradient = np.ones((made.rank, 1)), np.ones((rows, 1))
-    repeats = 1 if rows > 1_000_000 else 5
+    repeats = 1 if rows > 1_000_000 else 9
     taken = [
         median_time(work, repeats)
         for work in (lambda: operator.scores(coef), lambda: operator.pullback(gradient))

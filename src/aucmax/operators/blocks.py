@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from aucmax import _compiled
 from aucmax._threads import Scratch, cache_rows, over_blocks
-from aucmax.operators.memory import FeatureOperator, KernelOperator
+from aucmax.operators.memory import FeatureOperator, KernelOperator, folded
 from aucmax.operators.protocol import Operator
 from aucmax.pairs import Floats, Indices
 from aucmax.rows import Rows
@@ -62,8 +62,8 @@ class BlockOperator:
         self._sum_rows = -(-part // self._block_rows) * self._block_rows
 
     def scores(self, coef: Floats) -> Floats:
-        folded = coef if self._projection is None else self._projection @ coef
-        right = np.ascontiguousarray(folded.T, dtype=np.float64)
+        over_values = coef if self._projection is None else folded(self._projection, coef)
+        right = np.ascontiguousarray(over_values.T, dtype=np.float64)
         out: Floats = np.empty((len(right), self.n_rows))
 
         def work(rows: slice) -> None:
@@ -84,7 +84,7 @@ class BlockOperator:
 
         over_blocks(work, self.n_rows, 0, self._sum_rows)
         out: Floats = sums.sum(axis=0).T
-        return out if self._projection is None else self._projection.T @ out
+        return out if self._projection is None else folded(self._projection.T, out)
 
     def rows(self, index: Indices) -> Array:
         values = self._values(index)
