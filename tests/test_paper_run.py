@@ -259,6 +259,16 @@ def test_the_limit_gives_a_dash_with_its_reason_and_more_time_another_try(tiny, 
         assert len(store.rows) == 1
 
 
+def test_what_one_seed_has_shown_to_take_too_long_is_not_tried_with_another(tiny, tmp_path):
+    cells = [Cell("tiny", "NBAUC", 0), Cell("tiny", "NBAUC", 1), Cell("tiny", "NOAM", 1)]
+    with Store(tmp_path).open() as store:
+        store.append({**row_of(cells[0]), "status": "stopped", "reason": "over", "time_limit": 9})
+        assert Progress(cells, TINY, store, 9).waiting() == cells[2:]
+        assert Progress(cells, TINY, store, 10).waiting() == cells
+        run_cells(Progress(cells[:2], TINY, store, 0.01), {"tiny": tiny[0]}, tiny[1])
+        assert len(store.rows) == 1
+
+
 def test_what_fails_says_why_and_runs_again(tiny, tmp_path):
     cells = [Cell("tiny", "NBAUC", 0)]
     with Store(tmp_path / "out").open() as store:

@@ -59,10 +59,17 @@ class Progress:
         return self.store.get(cell.key(self.settings))
 
     def waiting(self) -> list[Cell]:
+        """Cells to be run; none of a kind that another seed has shown to take longer than the limit."""
+        rows = [(cell, self.row(cell)) for cell in self.cells]
+        long = {
+            _kind(cell)
+            for cell, row in rows
+            if row and row["status"] == "stopped" and row["time_limit"] >= self.time_limit
+        }
         return [
             cell
-            for cell in self.cells
-            if cell not in self.failed and not _ended(self.row(cell), self.time_limit)
+            for cell, row in rows
+            if _kind(cell) not in long and cell not in self.failed and not _ended(row, self.time_limit)
         ]
 
     def seconds_left(self) -> float:
@@ -120,7 +127,8 @@ def run_cells(
 ) -> None:
     """Run what is waiting; a row is on disk as soon as its cell has ended."""
     with TemporaryDirectory(prefix="aucmax-") as samples:
-        for cell in progress.waiting():
+        while waiting := progress.waiting():
+            cell = waiting[0]
             progress.running, progress.since = cell, time.monotonic()
             tell(progress)
             row = _run_apart(progress, datasets[cell.data], data_dir, Path(samples), tell)
