@@ -468,4 +468,4 @@ def test_the_board_shows_what_runs_and_what_is_done(tmp_path):
     assert "90.00 (1/2)" in shown
     assert "– " in shown
     assert "… 5 s" in shown
-    assert "2 of 6 cells, 65 s gone, about" in shown
+    assert "3 of 6 cells, 65 s gone, about" in shown  # NSAUC is not tried with its second seed
