@@ -46,8 +46,8 @@ Array = npt.NDArray[Any]
 EXPECTED_PASSES = 100
 
 #: Bytes a row that the solver holds beside, for each column: scores, directions, two or three points of
-#: the pair loss with their order. (Of 4 million rows it took 193 for one column, 145 for each of four; a
-#: long line search takes a little more.)
+#: the pair loss with their order. (Of 4 million rows it took 193 for one column, 145 for each of four;
+#: a long line search takes a little more.)
 STATE_BYTES = 250
 
 #: Of free memory, what a fit takes if it is not told.
