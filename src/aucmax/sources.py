@@ -281,5 +281,6 @@ def _check_columns(file: Path, found: list[str], first: list[str], more_are_fine
     missing = [name for name in first if name not in found]
     extra = [] if more_are_fine else [name for name in found if name not in first]
     if missing or extra:
-        what = f"lacks the column {missing[0]!r}" if missing else f"has a column {extra[0]!r} more"
-        raise ValueError(f"{file} {what} than the files before it: all must have the same columns.")
+        what = f"lacks the column {missing[0]!r}" if missing else f"has a column {extra[0]!r}"
+        others = "which the files before it have" if missing else "which the files before it lack"
+        raise ValueError(f"{file} {what}, {others}: all must have the same columns.")
