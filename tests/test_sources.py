@@ -160,7 +160,7 @@ def test_a_folder_of_files_with_other_columns_is_refused(problem, tmp_path):
     with pytest.raises(ValueError, match=r"b\.parquet lacks the column 'column_3'"):
         model.fit(tmp_path, "y")
     frame.with_columns(more=1.0).write_parquet(tmp_path / "b.parquet")
-    with pytest.raises(ValueError, match=r"b\.parquet has a column 'more', which the files before it lack"):
+    with pytest.raises(ValueError, match=r"b\.parquet has a column 'more', which the files before"):
         model.fit(tmp_path, "y")
     frame.with_columns(pl.col("column_3").cast(pl.String)).write_parquet(tmp_path / "b.parquet")
     with pytest.raises(ValueError, match=r"Column 'column_3' of .* is no number"):
