@@ -46,8 +46,7 @@ Array = npt.NDArray[Any]
 EXPECTED_PASSES = 100
 
 #: Bytes a row that the solver holds beside, for each column: scores, directions, two or three points of
-#: the pair loss with their order. (Of 4 million rows it took 193 for one column, 145 for each of four;
-#: a long line search takes a little more.)
+#: the pair loss with their order. (Of 4 million rows it took 193 for one column, 145 for each of four.)
 STATE_BYTES = 250
 
 #: Of free memory, what a fit takes if it is not told.
@@ -185,10 +184,16 @@ def plan_fit(
     values, features = n_rows * n_landmarks * itemsize, n_rows * rank * itemsize
     inside = [Place(name, size) for name, size in (("memory", values), ("projected", features))]
     fitting = [place for place in inside if place.memory <= left]
+
+    def made(place: Place, rivals: tuple[Place, ...]) -> Plan:
+        # Half of what is left: a restriction and a sample may be held together.
+        room = max(0, left - place.memory) // (2 * n_landmarks * itemsize)
+        return Plan(n_rows, n_landmarks, budget, held, place, rivals, room, itemsize, passes)
+
     if fitting and not measure:
         wanted = "projected" if project or pays_to_project(n_landmarks, rank) else "memory"
         place = next((place for place in fitting if place.name == wanted), fitting[0])
-        return _plan(n_rows, n_landmarks, budget, held, place, (), itemsize, passes)
+        return made(place, ())
     if left < 0:
         raise MemoryError(
             f"A fit on {n_rows:,} rows x {n_landmarks:,} landmarks needs {format_bytes(held)} even if "
@@ -212,22 +217,7 @@ def plan_fit(
         places.reverse()
     place = places[0] if project and fitting else min(places, key=lambda place: place.total(passes))
     rivals = tuple(other for other in places if other is not place)
-    return _plan(n_rows, n_landmarks, budget, held, place, rivals, itemsize, passes)
-
-
-def _plan(
-    n_rows: int,
-    n_landmarks: int,
-    budget: int,
-    held: int,
-    place: Place,
-    rivals: tuple[Place, ...],
-    itemsize: int,
-    passes: int,
-) -> Plan:
-    # Half of what is left: a restriction and a sample may be held together.
-    room = (budget - held - place.memory) // (2 * n_landmarks * itemsize)
-    return Plan(n_rows, n_landmarks, budget, held, place, rivals, int(max(0, room)), itemsize, passes)
+    return made(place, rivals)
 
 
 def pays_to_project(n_landmarks: int, rank: int, passes: float = EXPECTED_PASSES) -> bool:

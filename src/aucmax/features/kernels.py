@@ -95,10 +95,8 @@ class LandmarkKernel:
         return (self.gamma * np.vstack(rows)).astype(self._inner)
 
     def __call__(self, X: Any, out: Array) -> Array:
-        own = self._inner == out.dtype
-        return self.finish(
-            self.raw(X, out if own else self._scratch.array(out.shape, self._inner)), out
-        )
+        raw = out if self._inner == out.dtype else self._scratch.array(out.shape, self._inner)
+        return self.finish(self.raw(X, raw), out)
 
     def raw(self, X: Any, out: Array) -> Array:
         """What is linear in gamma: its product with minus the distances, or with inner products."""

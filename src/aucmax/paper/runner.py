@@ -59,7 +59,7 @@ class Progress:
         return self.store.get(cell.key(self.settings))
 
     def waiting(self) -> list[Cell]:
-        """Cells to be run; none of a kind that another seed has shown to take longer than the limit."""
+        """Cells to be run: not done, and of no kind that took longer than the limit with any seed."""
         rows = [(cell, self.row(cell)) for cell in self.cells]
         long = {
             _kind(cell)
@@ -69,7 +69,9 @@ class Progress:
         return [
             cell
             for cell, row in rows
-            if _kind(cell) not in long and cell not in self.failed and not _ended(row, self.time_limit)
+            if _kind(cell) not in long
+            and cell not in self.failed
+            and not (row and row["status"] == "done")
         ]
 
     def seconds_left(self) -> float:
@@ -94,13 +96,6 @@ def _guess(cell: Cell, settings: Settings) -> float:
     bound = settings.cap if cell.rows == "cap" else settings.all_rows or 10**9
     cost = _CURVE_COST if cell.curve else _COSTS.get(cell.method, 1.0)
     return 1.0 + cost * 1e-3 * min(paper_rows(cell.data) or bound, bound)
-
-
-def _ended(row: Row | None, time_limit: float) -> bool:
-    """Whether a cell needs no further run: it is done, or no more time is given than before."""
-    if row is None or row["status"] == "failed":
-        return False
-    return row["status"] == "done" or row["time_limit"] >= time_limit
 
 
 def plan(
