@@ -29,9 +29,9 @@ Seven decisions, each measured on the paper's data (ijcnn1 and covtype, 1600 lan
   distance to the minimum, the same at every C and scale. It counts what conjugate gradients left
   over, ``1/2 r'M^(-1)r`` in the preconditioner's norm; without one M is the identity and, the Hessian
   being at least that, the count is an upper bound. Where that bound alone keeps a column from ending,
-  a preconditioner is built, or, if there is none, the system solved more closely. The step that the
-  decrement was measured on is still taken; and if the objective then fell as foretold, what is left
-  is known and may end the solve (``_gap_after``).
+  the system is solved more closely, or a first preconditioner built. The step that the decrement was
+  measured on is still taken; and if the objective then fell as foretold, what is left is known and
+  may end the solve (``_gap_after``).
 """
 
 from __future__ import annotations
@@ -351,8 +351,9 @@ class Newton:
             after = _gap_after(before, objective[live], slope, left, self._step[live])
             self.converged[live] = settled & ((self.gap[live] <= tol) | (after <= _AFTER * tol))
             self._doubtful[live] = ~self.converged[live] & (seen <= tol)
-            if not self._precondition:
-                self._forcing[self._doubtful] *= 0.1
+            for c in np.flatnonzero(self._doubtful).tolist():
+                if not self._precondition or self._curvatures[c] is not None:
+                    self._forcing[c] *= 0.1
             record = Record(
                 len(self._history) + 1,
                 objective,
@@ -383,7 +384,7 @@ class Newton:
                 limit = patience(self.operator, curvature.n_rows, self._share)
                 usual = max(limit, self._when_new[c])
                 grow = self._when_new[c] > max(limit, _SLOW_PRODUCTS) and not curvature.all_rows
-            if self._products[c] > (limit if grow else usual) or self._doubtful[c]:
+            if self._products[c] > (limit if grow else usual) or (self._doubtful[c] and curvature is None):
                 self._rows_per_column[c] *= 2 if grow else 1
                 self._curvatures[c], self._factors[c] = self._measure(c), None
                 self._when_new[c] = 0
