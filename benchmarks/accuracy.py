@@ -41,7 +41,7 @@ def one(name: str, seed: int, landmarks: int) -> dict[str, Any]:
     )
 
     def fit(C: float, X: np.ndarray, y: np.ndarray) -> KernelAUCClassifier:
-        model = KernelAUCClassifier(C, n_landmarks=landmarks, random_state=seed)
+        model = KernelAUCClassifier(C, preset="paper", n_landmarks=landmarks, random_state=seed)
         return model.fit(X, y)
 
     scores = {C: roc_auc(val_y, fit(C, fit_X, fit_y).decision_function(val_X)) for C in GRID}

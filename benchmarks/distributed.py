@@ -46,11 +46,11 @@ def compare(name: str, split: Any, landmarks: int, client: Any) -> Iterator[dict
         rows = da.from_array(split.X_train, chunks=(-(-n_rows // PARTITIONS), -1)).persist()
     touch_memory(8.0)
     for X in (split.X_train[:5000], rows[:5000]):
-        KernelAUCClassifier(n_landmarks=100).fit(X, split.y_train[:5000])
+        KernelAUCClassifier(preset="paper", n_landmarks=100).fit(X, split.y_train[:5000])
     for number in range(2):
         seconds, scores = {}, {}
         for kind, X in (("in process", split.X_train), ("dask", rows)):
-            model = KernelAUCClassifier(n_landmarks=landmarks, random_state=0)
+            model = KernelAUCClassifier(preset="paper", n_landmarks=landmarks, random_state=0)
             seconds[kind], _ = timed(lambda: model.fit(X, split.y_train))
             scores[kind] = model.decision_function(split.X_test)
             row = {
@@ -79,7 +79,7 @@ def compare(name: str, split: Any, landmarks: int, client: Any) -> Iterator[dict
             yield row
     victim = next(iter(client.run(os.getpid).values()))
     deadly = Timer(seconds["dask"] / 3, os.kill, (victim, signal.SIGKILL))
-    model = KernelAUCClassifier(n_landmarks=landmarks, random_state=0)
+    model = KernelAUCClassifier(preset="paper", n_landmarks=landmarks, random_state=0)
     deadly.start()
     taken, _ = timed(lambda: model.fit(rows, split.y_train))
     if victim in client.run(os.getpid).values():

@@ -102,7 +102,7 @@ def read(path: Path, rows: int | None = None) -> tuple[np.ndarray, np.ndarray]:
 
 def fit(folder: Path, rows: int, limit: str | None) -> dict[str, Any]:
     X, y = read(folder / "train", rows)
-    model = KernelAUCClassifier(n_landmarks=LANDMARKS, max_memory=limit, random_state=0)
+    model = KernelAUCClassifier(preset="paper", n_landmarks=LANDMARKS, max_memory=limit, random_state=0)
     seconds, _ = timed(lambda: model.fit(X, y))
     peak = peak_gib()
     X_test, y_test = read(folder / "test")

@@ -8,6 +8,8 @@ import statistics
 from pathlib import Path
 from typing import Any
 
+from benchmarks.contest import summary
+
 ROOT = Path(__file__).parent.parent
 PAPER = {  # NBAUC in the paper's Table 2; covtype in full from its Table 4
     "spambase": 98.04,
@@ -273,6 +275,12 @@ def distributed() -> str:
     return "\n".join(lines)
 
 
+def contest() -> str:
+    """All of the contest, or that it has not run."""
+    there = (ROOT / "docs" / "benchmarks" / "contest.jsonl").exists()
+    return summary.markdown(rows("contest") if there else [])
+
+
 PAGES = {
     "README.md": (end_to_end, accuracy, search),
     "docs/design.md": (search, apart),
@@ -281,6 +289,7 @@ PAGES = {
     "docs/tables.md": (tables,),
     "docs/large.md": (large,),
     "docs/distributed.md": (distributed,),
+    "docs/contest.md": (contest,),
 }
 
 

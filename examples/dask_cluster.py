@@ -37,7 +37,9 @@ def main() -> None:
     with connect(options.scheduler) as client:
         print(f"{len(client.nthreads())} workers at {client.scheduler.address}")
         X, y = make_rows(options.rows, options.chunk, seed=0)
-        model = KernelAUCClassifier(n_landmarks=options.landmarks, random_state=0).fit(X, y)
+        model = KernelAUCClassifier(preset="paper", n_landmarks=options.landmarks, random_state=0).fit(
+            X, y
+        )
         print(f"{model.n_iter_} Newton steps, {model.history_[-1]['passes']} passes over the rows")
         X_test, y_test = make_rows(options.rows // 4, options.chunk, seed=2)
         scores = model.decision_function(X_test)  # computed when asked for

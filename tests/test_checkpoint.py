@@ -32,9 +32,9 @@ GRID = {"Cs": [0.1, 1.0, 10.0], **TIGHT}
 KERNEL = {"n_landmarks": 30, "random_state": 0}
 
 NEWTON = {
-    "kernel": KernelAUCClassifier(**KERNEL, **TIGHT),
-    "fourier": KernelAUCClassifier(feature_map="fourier", **KERNEL, **TIGHT),
-    "a large C": KernelAUCClassifier(C=1e5, kernel="linear", **KERNEL, **TIGHT),
+    "kernel": KernelAUCClassifier(preset="paper", **KERNEL, **TIGHT),
+    "fourier": KernelAUCClassifier(preset="paper", feature_map="fourier", **KERNEL, **TIGHT),
+    "a large C": KernelAUCClassifier(preset="paper", C=1e5, kernel="linear", **KERNEL, **TIGHT),
     "linear": LinearAUCClassifier(**TIGHT),
     "not standardised": LinearAUCClassifier(standardize=False, **TIGHT),
     "linear search": LinearAUCClassifierCV(**GRID),
@@ -46,7 +46,7 @@ EPOCHS = {
     "sgd": SGDAUCClassifier(epochs=6, random_state=0),
     "early stopping": SGDAUCClassifier(epochs=30, early_stopping=True, tol=1e-3, random_state=0),
     "last iterate": SGDAUCClassifier(epochs=6, average=False, trace="train", random_state=0),
-    "kernel sgd": KernelAUCClassifier(solver="sgd", max_iter=6, **KERNEL),
+    "kernel sgd": KernelAUCClassifier(preset="paper", solver="sgd", max_iter=6, **KERNEL),
     "sgd search": KernelAUCClassifierCV(Cs=2, solver="sgd", max_iter=3, gammas=2, n_jobs=2, **KERNEL),
 }
 
@@ -143,7 +143,7 @@ def test_epochs_go_on_to_the_bit(name, problem, killed, tmp_path):
 def test_rows_of_every_kind_go_on(kind, problem, killed, tmp_path):
     X, y = problem
     path = tmp_path / "fit"
-    model, more = KernelAUCClassifier(checkpoint=path, **KERNEL, **TIGHT), {}
+    model, more = KernelAUCClassifier(preset="paper", checkpoint=path, **KERNEL, **TIGHT), {}
     if kind == "three classes":
         y = np.array(["a", "b", "c"], dtype=object)[np.where(X[:, 0] > 1, 2, y)]
     elif kind == "weights":
@@ -243,15 +243,15 @@ def test_values_of_c_that_are_done_are_not_solved_again(problem, killed, tmp_pat
 @pytest.mark.parametrize(
     ("change", "named"),
     [
-        ({"C": 2.0}, r"its C is 10\.0, here 2\.0\."),
+        ({"C": 2.0}, r"its C is 'auto', here 2\.0\."),
         ({"n_landmarks": 31}, "its n_landmarks is 30, here 31"),
         ({"random_state": 1}, "its random_state is 0, here 1"),
-        ({"landmarks": np.eye(5)}, r"its landmarks is 'kmeans', here 5 x 5 float64 \(hash"),
+        ({"landmarks": np.eye(5)}, r"its landmarks is 'auto', here 5 x 5 float64 \(hash"),
     ],
 )
 def test_other_parameters_are_refused_by_name(change, named, problem, killed, tmp_path):
     X, y = problem
-    model = KernelAUCClassifier(**KERNEL, checkpoint=tmp_path / "fit")
+    model = KernelAUCClassifier(preset="paper", **KERNEL, checkpoint=tmp_path / "fit")
     assert killed(model, X, y, 3)
     before = (tmp_path / "fit").read_bytes()
     with pytest.raises(ValueError, match=f"is of another fit: {named}.*remove the file to begin anew"):
@@ -262,8 +262,8 @@ def test_other_parameters_are_refused_by_name(change, named, problem, killed, tm
 
 def test_what_does_not_bear_on_the_result_may_change(problem, killed, tmp_path, capsys):
     X, y = problem
-    model = KernelAUCClassifier(**KERNEL, checkpoint=tmp_path / "fit")
-    assert killed(model, X, y, 4)
+    model = KernelAUCClassifier(preset="paper", **KERNEL, checkpoint=tmp_path / "fit")
+    assert killed(model, X, y, 5)
     model.set_params(max_memory="1GB", verbose=1).fit(X, y)
     told = capsys.readouterr().err
     assert told.startswith("Going on from ")
@@ -385,7 +385,7 @@ def test_ctrl_c_leaves_the_checkpoint(problem, every_step, tmp_path, monkeypatch
         if len(held) == 5:  # in the middle of a write
             raise KeyboardInterrupt
 
-    model = KernelAUCClassifier(checkpoint=path, **KERNEL, **TIGHT)
+    model = KernelAUCClassifier(preset="paper", checkpoint=path, **KERNEL, **TIGHT)
     monkeypatch.setattr(np, "savez", interrupt)
     with pytest.raises(KeyboardInterrupt, match=r"Fit again to go on from its checkpoint '.*fit'"):
         model.fit(X, y)

@@ -23,7 +23,7 @@ from aucmax.metrics import roc_auc
 from aucmax.pairs import PairLoss
 from tests import oracle
 
-BOTH = [KernelAUCClassifier(random_state=0), LinearAUCClassifier()]
+BOTH = [KernelAUCClassifier(preset="paper", random_state=0), LinearAUCClassifier()]
 both = pytest.mark.parametrize("model", BOTH, ids=["kernel", "linear"])
 
 
@@ -36,8 +36,10 @@ def moons(n=300, seed=0):
 @parametrize_with_checks(
     [
         *BOTH,
-        KernelAUCClassifier(feature_map="fourier", random_state=0),
-        KernelAUCClassifier(landmarks="class-kmeans", kernel="laplacian", random_state=0),
+        KernelAUCClassifier(preset="paper", feature_map="fourier", random_state=0),
+        KernelAUCClassifier(
+            preset="paper", landmarks="class-kmeans", kernel="laplacian", random_state=0
+        ),
     ]
 )
 def test_scikit_learn_contract(estimator, check):
@@ -50,7 +52,7 @@ def test_scikit_learn_contract(estimator, check):
 def test_a_nonlinear_boundary_is_ranked():
     X, y = make_circles(600, noise=0.1, factor=0.6, random_state=0)
     train, test = slice(0, 400), slice(400, None)
-    kernel = KernelAUCClassifier(random_state=0).fit(X[train], y[train])
+    kernel = KernelAUCClassifier(preset="paper", random_state=0).fit(X[train], y[train])
     linear = LinearAUCClassifier().fit(X[train], y[train])
     assert roc_auc(y[test], kernel.decision_function(X[test])) > 0.98
     assert roc_auc(y[test], linear.decision_function(X[test])) < 0.65
@@ -60,7 +62,7 @@ def test_n_landmarks_on_n_rows_is_the_exact_kernel_machine():
     """The minimum over the reproducing kernel space itself: coefficients on all rows, K known."""
     X, y = moons(120)
     X = StandardScaler().fit_transform(X)
-    model = KernelAUCClassifier(3.0, gamma=1.5, standardize=False, tol=1e-9).fit(X, y)
+    model = KernelAUCClassifier(3.0, preset="paper", gamma=1.5, standardize=False, tol=1e-9).fit(X, y)
     K = rbf_kernel(X, gamma=1.5)
     values, vectors = np.linalg.eigh(K)
     keep = values > 1e-10
@@ -97,13 +99,13 @@ def test_linear_coefficients_are_in_the_units_of_the_data():
 def test_more_classes_are_ranked_one_against_the_rest_over_one_map():
     X, y = load_iris(return_X_y=True)
     names = np.array(["setosa", "versicolor", "virginica"])[y]
-    model = KernelAUCClassifier(random_state=0, tol=1e-8).fit(X, names)
+    model = KernelAUCClassifier(preset="paper", random_state=0, tol=1e-8).fit(X, names)
     decision = model.decision_function(X)
     assert decision.shape == (150, 3)
     assert list(model.classes_) == ["setosa", "versicolor", "virginica"]
     assert model.score(X, names) > 0.95
     for column, name in enumerate(model.classes_):
-        alone = KernelAUCClassifier(random_state=0, tol=1e-8).fit(X, names == name)
+        alone = KernelAUCClassifier(preset="paper", random_state=0, tol=1e-8).fit(X, names == name)
         np.testing.assert_allclose(decision[:, column], alone.decision_function(X), atol=1e-3)
     assert len(model.objective_) == 3
 
@@ -111,10 +113,10 @@ def test_more_classes_are_ranked_one_against_the_rest_over_one_map():
 @pytest.mark.parametrize("labels", [(0, 1), (-1, 1), ("no", "yes"), (False, True), (2.0, 7.0)])
 def test_any_two_labels(labels):
     X, y = moons()
-    model = KernelAUCClassifier(random_state=0).fit(X, np.array(labels)[y])
+    model = KernelAUCClassifier(preset="paper", random_state=0).fit(X, np.array(labels)[y])
     assert list(model.classes_) == list(labels)
     assert set(model.predict(X)) == set(labels)
-    plain = KernelAUCClassifier(random_state=0).fit(X, y)
+    plain = KernelAUCClassifier(preset="paper", random_state=0).fit(X, y)
     np.testing.assert_array_equal(model.decision_function(X), plain.decision_function(X))
 
 
@@ -122,7 +124,7 @@ def test_a_single_positive_works():
     X, _ = moons()
     y = np.zeros(len(X), dtype=int)
     y[3] = 1
-    model = KernelAUCClassifier(random_state=0).fit(X, y)
+    model = KernelAUCClassifier(preset="paper", random_state=0).fit(X, y)
     assert roc_auc(y, model.decision_function(X)) == 1.0
     assert model.predict(X)[3] == 1
 
@@ -162,7 +164,7 @@ def test_predict_finds_a_rare_class():
     X = rng.normal(size=(3000, 2))
     y = (rng.random(3000) < 0.02).astype(int)
     X[y == 1] += 2.0
-    model = KernelAUCClassifier(n_landmarks=100, random_state=0).fit(X, y)
+    model = KernelAUCClassifier(preset="paper", n_landmarks=100, random_state=0).fit(X, y)
     found = model.predict(X)
     assert found[y == 1].mean() > 0.8
     assert found[y == 0].mean() < 0.2
@@ -189,7 +191,7 @@ def test_weights_reach_sampled_landmarks_in_effect():
     X, y = moons(900)
     weight = np.random.default_rng(0).integers(0, 3, len(X))
     repeated = np.repeat(np.arange(len(X)), weight)
-    model = KernelAUCClassifier(n_landmarks=60, random_state=0)
+    model = KernelAUCClassifier(preset="paper", n_landmarks=60, random_state=0)
     weighted = clone(model).fit(X, y, sample_weight=weight)
     plain = clone(model).fit(X[repeated], y[repeated])
     np.testing.assert_allclose(weighted.feature_map_.gamma_, plain.feature_map_.gamma_)
@@ -203,11 +205,11 @@ def test_weights_reach_sampled_landmarks_in_effect():
 def test_sample_weight_is_routed():
     X, y = moons()
     with sklearn.config_context(enable_metadata_routing=True):
-        model = KernelAUCClassifier(random_state=0).set_fit_request(sample_weight=True)
+        model = KernelAUCClassifier(preset="paper", random_state=0).set_fit_request(sample_weight=True)
         weight = np.random.default_rng(0).random(len(X))
         scaler = StandardScaler().set_fit_request(sample_weight=False)
         pipeline = make_pipeline(scaler, model).fit(X, y, sample_weight=weight)
-        direct = KernelAUCClassifier(random_state=0).fit(
+        direct = KernelAUCClassifier(preset="paper", random_state=0).fit(
             StandardScaler().fit_transform(X), y, sample_weight=weight
         )
     np.testing.assert_allclose(
@@ -279,7 +281,7 @@ def test_wide_csr_stays_small():
     X = sparse.csr_matrix((rng.normal(size=50_000), columns.ravel(), np.arange(0, 50_001, 25)))
     y = (rng.random(2000) < 0.3).astype(int)
     LinearAUCClassifier(0.1, tol=1e-2).fit(X, y).decision_function(X)
-    model = KernelAUCClassifier(n_landmarks=5, landmarks="uniform", random_state=0)
+    model = KernelAUCClassifier(preset="paper", n_landmarks=5, landmarks="uniform", random_state=0)
     model.fit(X, y).decision_function(X)
 
 
@@ -294,9 +296,9 @@ def test_float32_and_float64_agree(model):
 
 def test_large_blocks_are_float32(monkeypatch):
     X, y = moons()
-    small = KernelAUCClassifier(random_state=0).fit(X, y)
+    small = KernelAUCClassifier(preset="paper", random_state=0).fit(X, y)
     monkeypatch.setattr(classifiers_module, "FLOAT64_BYTES", 100)
-    large = KernelAUCClassifier(random_state=0).fit(X, y)
+    large = KernelAUCClassifier(preset="paper", random_state=0).fit(X, y)
     assert small.feature_map_.dtype == np.float64
     assert large.feature_map_.dtype == np.float32
     a, b = small.decision_function(X), large.decision_function(X)
@@ -318,7 +320,7 @@ def test_row_order_does_not_matter(model):
 
 def test_search_and_validation_in_a_pipeline():
     X, y = moons()
-    pipeline = make_pipeline(StandardScaler(), KernelAUCClassifier(random_state=0))
+    pipeline = make_pipeline(StandardScaler(), KernelAUCClassifier(preset="paper", random_state=0))
     grid = {"kernelaucclassifier__C": [0.1, 10.0]}
     search = GridSearchCV(pipeline, grid, scoring="roc_auc", cv=3).fit(X, y)
     assert search.best_score_ > 0.95
@@ -344,7 +346,7 @@ def test_parameters_are_left_as_given(model):
 
 def test_history_has_a_record_per_step():
     X, y = moons()
-    model = KernelAUCClassifier(random_state=0).fit(X, y)
+    model = KernelAUCClassifier(preset="paper", random_state=0).fit(X, y)
     assert model.converged_
     assert len(model.history_) == model.n_iter_
     frame = pd.DataFrame(model.history_)
@@ -357,14 +359,14 @@ def test_stopping_early_warns_with_the_numbers():
     X, y = moons()
     message = r"after 1 Newton steps about \d.* raise max_iter=1"
     with pytest.warns(ConvergenceWarning, match=message) as caught:
-        model = KernelAUCClassifier(1000.0, max_iter=1, random_state=0).fit(X, y)
+        model = KernelAUCClassifier(1000.0, preset="paper", max_iter=1, random_state=0).fit(X, y)
     assert caught[0].filename == __file__
     assert not model.converged_
 
 
 def test_a_tolerance_below_rounding_warns_instead_of_looping():
     X, y = moons()
-    model = KernelAUCClassifier(1000.0, tol=1e-300, max_iter=10_000, random_state=0)
+    model = KernelAUCClassifier(1000.0, preset="paper", tol=1e-300, max_iter=10_000, random_state=0)
     with pytest.warns(ConvergenceWarning, match="rounding allows no further progress"):
         model.fit(X.astype(np.float32), y)
     assert model.n_iter_ < 1000
@@ -372,12 +374,12 @@ def test_a_tolerance_below_rounding_warns_instead_of_looping():
 
 def test_verbose_shows_objective_distance_and_auc(capsys):
     X, y = moons()
-    KernelAUCClassifier(random_state=0, verbose=1).fit(X, y)
+    KernelAUCClassifier(preset="paper", random_state=0, verbose=1).fit(X, y)
     err = capsys.readouterr().err
     assert re.search(
         r"Newton step 1: objective [\d.]+, about .* from the optimum .*training AUC 0\.", err
     )
-    KernelAUCClassifier(random_state=0).fit(X, y)
+    KernelAUCClassifier(preset="paper", random_state=0).fit(X, y)
     assert capsys.readouterr().err == ""
 
 
@@ -512,28 +514,34 @@ def test_all_weight_on_one_class_is_refused(model):
 
 
 BAD_PARAMS = [
-    (KernelAUCClassifier(0.0), "C must be a number above 0; got 0.0"),
-    (KernelAUCClassifier(-1), "C must be a number above 0; got -1"),
-    (KernelAUCClassifier(np.inf), "C must be"),
-    (KernelAUCClassifier(np.nan), "C must be"),
-    (KernelAUCClassifier("large"), "C must be a number above 0; got 'large'"),
-    (KernelAUCClassifier(True), "C must be"),
-    (KernelAUCClassifier(gamma=0.0), "gamma must be a number above 0"),
-    (KernelAUCClassifier(gamma="auto"), "gamma must be one of"),
-    (KernelAUCClassifier(tol=0.0), "tol must be a number above 0 and at most 1"),
-    (KernelAUCClassifier(tol=2.0), "tol must be"),
-    (KernelAUCClassifier(max_iter=0), "max_iter must be a whole number of at least 1"),
-    (KernelAUCClassifier(n_landmarks=-3), "n_landmarks must be"),
-    (KernelAUCClassifier(feature_map="deep"), "feature_map must be one of"),
-    (KernelAUCClassifier(solver="adam"), "solver must be one of 'newton'"),
-    (KernelAUCClassifier(feature_map="fourier", kernel="linear"), 'Use feature_map="nystroem"'),
-    (KernelAUCClassifier(max_memory="lots"), "max_memory must be bytes"),
-    (KernelAUCClassifier(max_memory="1.2.3GB"), "max_memory must be bytes"),
-    (KernelAUCClassifier(max_memory=[1]), "max_memory must be bytes"),
-    (KernelAUCClassifier(landmarks=None), r"landmarks must be one of .* dense array.* got None"),
-    (KernelAUCClassifier(landmarks=5), "landmarks must be one of"),
-    (KernelAUCClassifier(landmarks="grid"), "landmarks must be one of"),
-    (KernelAUCClassifier(landmarks=np.full((3, 2), np.nan)), "landmarks contains NaN"),
+    (KernelAUCClassifier(0.0, preset="paper"), "C must be a number above 0; got 0.0"),
+    (KernelAUCClassifier(-1, preset="paper"), "C must be a number above 0; got -1"),
+    (KernelAUCClassifier(np.inf, preset="paper"), "C must be"),
+    (KernelAUCClassifier(np.nan, preset="paper"), "C must be"),
+    (KernelAUCClassifier("large", preset="paper"), "C must be a number above 0; got 'large'"),
+    (KernelAUCClassifier(True, preset="paper"), "C must be"),
+    (KernelAUCClassifier(preset="paper", gamma=0.0), "gamma must be a number above 0"),
+    (KernelAUCClassifier(preset="paper", gamma="widest"), "gamma must be one of"),
+    (KernelAUCClassifier(preset="paper", tol=0.0), "tol must be a number above 0 and at most 1"),
+    (KernelAUCClassifier(preset="paper", tol=2.0), "tol must be"),
+    (KernelAUCClassifier(preset="paper", max_iter=0), "max_iter must be a whole number of at least 1"),
+    (KernelAUCClassifier(preset="paper", n_landmarks=-3), "n_landmarks must be"),
+    (KernelAUCClassifier(preset="paper", feature_map="deep"), "feature_map must be one of"),
+    (KernelAUCClassifier(preset="paper", solver="adam"), "solver must be one of 'newton'"),
+    (
+        KernelAUCClassifier(preset="paper", feature_map="fourier", kernel="linear"),
+        'Use feature_map="nystroem"',
+    ),
+    (KernelAUCClassifier(preset="paper", max_memory="lots"), "max_memory must be bytes"),
+    (KernelAUCClassifier(preset="paper", max_memory="1.2.3GB"), "max_memory must be bytes"),
+    (KernelAUCClassifier(preset="paper", max_memory=[1]), "max_memory must be bytes"),
+    (
+        KernelAUCClassifier(preset="paper", landmarks=None),
+        r"landmarks must be one of .* dense array.* got None",
+    ),
+    (KernelAUCClassifier(preset="paper", landmarks=5), "landmarks must be one of"),
+    (KernelAUCClassifier(preset="paper", landmarks="grid"), "landmarks must be one of"),
+    (KernelAUCClassifier(preset="paper", landmarks=np.full((3, 2), np.nan)), "landmarks contains NaN"),
     (LinearAUCClassifier(0), "C must be"),
 ]
 
@@ -547,30 +555,34 @@ def test_bad_parameters_are_refused_with_a_sentence(model, message):
 
 def test_too_little_memory_is_said_before_the_work():
     X, y = moons()
-    model = KernelAUCClassifier(max_memory="10 kB")
+    model = KernelAUCClassifier(preset="paper", max_memory="10 kB")
     with pytest.raises(MemoryError, match=r"191 landmarks of 2 columns needs 885 kB, and 10 kB is"):
         model.fit(X, y)
 
 
 def test_memory_counts_fourier_features_and_dense_landmarks():
     X, y = moons()
-    with pytest.raises(MemoryError, match=r"191 rows x 1,000 landmarks needs .* kernel value"):
-        KernelAUCClassifier(feature_map="fourier", landmarks=X[:5], max_memory="500kB").fit(X, y)
+    with pytest.raises(MemoryError, match=r"191 rows x 1,600 landmarks needs .* kernel value"):
+        KernelAUCClassifier(
+            preset="paper", feature_map="fourier", landmarks=X[:5], max_memory="500kB"
+        ).fit(X, y)
     wide = sparse.csr_matrix((len(y), 100_000))
     with pytest.raises(MemoryError, match=r"needs 4\d\d MB"):
-        KernelAUCClassifier(max_memory="100MB").fit(wide, y)
+        KernelAUCClassifier(preset="paper", max_memory="100MB").fit(wide, y)
 
 
 def test_extreme_values_are_named_not_turned_into_nan():
     X, y = moons()
-    raw = KernelAUCClassifier(standardize=False, kernel="polynomial", degree=30, gamma=1e9)
+    raw = KernelAUCClassifier(
+        preset="paper", standardize=False, kernel="polynomial", degree=30, gamma=1e9
+    )
     with pytest.raises(ValueError, match="overflow"):
         raw.fit(X, y)
     model = LinearAUCClassifier().fit(X, y)
     for size in (1e-200, 1e200):  # only C times the weights matters
         same = LinearAUCClassifier(1 / size).fit(X, y, sample_weight=np.full(len(y), size))
         np.testing.assert_allclose(same.coef_, model.coef_, rtol=1e-6)
-    model = KernelAUCClassifier(kernel="polynomial").fit(X, y)
+    model = KernelAUCClassifier(preset="paper", kernel="polynomial").fit(X, y)
     far = np.tile(X, (20, 1))
     far[5] = 1e200
     with pytest.raises(ValueError, match=r"score of row 5 is not finite \(1 such"):
@@ -588,7 +600,7 @@ def test_an_enormous_cost_ends_with_a_model_or_a_warning():
 def test_more_landmarks_than_rows_works_and_says_so():
     X, y = moons(60)
     with pytest.warns(UserWarning, match="more than the") as caught:
-        model = KernelAUCClassifier(n_landmarks=500).fit(X, y)
+        model = KernelAUCClassifier(preset="paper", n_landmarks=500).fit(X, y)
     assert caught[0].filename == __file__
     assert np.isfinite(model.decision_function(X)).all()
 
@@ -632,4 +644,4 @@ def test_a_clean_fit_warns_of_nothing():
     X, y = moons()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        KernelAUCClassifier(random_state=0).fit(X, y).predict(X)
+        KernelAUCClassifier(preset="paper", random_state=0).fit(X, y).predict(X)

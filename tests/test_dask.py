@@ -39,7 +39,9 @@ def problem():
 
 
 def small(**given):
-    return KernelAUCClassifier(**{"n_landmarks": 40, "tol": 1e-9, "random_state": 0, **given})
+    return KernelAUCClassifier(
+        preset="paper", **{"n_landmarks": 40, "tol": 1e-9, "random_state": 0, **given}
+    )
 
 
 def as_rows(client, X, chunk=400):

@@ -27,7 +27,7 @@ def moons():
 
 def test_convergence_of_a_fit_is_its_history():
     X, y = moons()
-    model = KernelAUCClassifier(n_landmarks=50, random_state=0).fit(X, y)
+    model = KernelAUCClassifier(preset="paper", n_landmarks=50, random_state=0).fit(X, y)
     gap, auc = ConvergenceDisplay.from_estimator(model).lines_
     assert gap.get_ydata().tolist() == [record["gap"] for record in model.history_]
     assert gap.get_xdata().tolist() == list(range(model.n_iter_))  # before each step
@@ -61,7 +61,7 @@ def test_convergence_of_epochs_shows_the_auc_if_it_was_followed():
     assert [ax.get_ylabel() for ax in ConvergenceDisplay.from_estimator(model).axes_] == [
         "cross-validated AUC"
     ]
-    model = KernelAUCClassifier(n_landmarks=30, solver="sgd", random_state=0).fit(X, y)
+    model = KernelAUCClassifier(preset="paper", n_landmarks=30, solver="sgd", random_state=0).fit(X, y)
     with pytest.raises(ValueError, match="did not follow gap or auc"):
         ConvergenceDisplay.from_estimator(model)
 
@@ -70,13 +70,15 @@ def test_convergence_of_several_classes_and_of_linear_models():
     X, y = moons()
     display = ConvergenceDisplay.from_estimator(LinearAUCClassifierCV(4).fit(X, y))
     assert display.labels is None
-    model = KernelAUCClassifier(n_landmarks=30, random_state=0).fit(X, y + (X[:, 0] > 1.5))
+    model = KernelAUCClassifier(preset="paper", n_landmarks=30, random_state=0).fit(
+        X, y + (X[:, 0] > 1.5)
+    )
     assert ConvergenceDisplay.from_estimator(model).gap.shape[1] == 3
 
 
 def test_convergence_takes_axes_and_refuses_too_few():
     X, y = moons()
-    model = KernelAUCClassifier(n_landmarks=30, random_state=0).fit(X, y)
+    model = KernelAUCClassifier(preset="paper", n_landmarks=30, random_state=0).fit(X, y)
     figure, axes = plt.subplots(2)
     assert ConvergenceDisplay.from_estimator(model, axes=axes).figure_ is figure
     with pytest.raises(ValueError, match="axes must hold 2"):
@@ -89,7 +91,7 @@ def test_convergence_takes_axes_and_refuses_too_few():
 @pytest.mark.parametrize(("kernel", "power"), [("rbf", 2), ("laplacian", 1)])
 def test_coverage_is_the_distance_to_the_nearest_landmark_in_bandwidths(kernel, power):
     X, y = moons()
-    model = KernelAUCClassifier(n_landmarks=20, kernel=kernel, random_state=0).fit(X, y)
+    model = KernelAUCClassifier(preset="paper", n_landmarks=20, kernel=kernel, random_state=0).fit(X, y)
     display = LandmarkCoverageDisplay.from_estimator(model, X, y)
     # The kernel of the nearest landmark says the same: exp(-distance ** power).
     kernel_values = model.feature_map_.kernel_block(model.scaler_.transform(X)).max(axis=1)
@@ -101,7 +103,7 @@ def test_coverage_is_the_distance_to_the_nearest_landmark_in_bandwidths(kernel, 
 
 def test_coverage_draws_some_of_many_rows_and_needs_no_labels():
     X, y = moons()
-    model = KernelAUCClassifier(n_landmarks=20, random_state=0).fit(X, y)
+    model = KernelAUCClassifier(preset="paper", n_landmarks=20, random_state=0).fit(X, y)
     display = LandmarkCoverageDisplay.from_estimator(model, X, max_rows=50)
     assert display.distances.shape == (50,)
     assert len(display.lines_) == 2
@@ -110,12 +112,12 @@ def test_coverage_draws_some_of_many_rows_and_needs_no_labels():
 def test_coverage_is_refused_where_there_are_no_landmarks_or_bandwidth():
     X, y = moons()
     for model in (
-        KernelAUCClassifier(n_landmarks=20, feature_map="fourier", random_state=0),
-        KernelAUCClassifier(n_landmarks=20, kernel="polynomial", random_state=0),
+        KernelAUCClassifier(preset="paper", n_landmarks=20, feature_map="fourier", random_state=0),
+        KernelAUCClassifier(preset="paper", n_landmarks=20, kernel="polynomial", random_state=0),
         SGDAUCClassifier(random_state=0),
     ):
         with pytest.raises(ValueError, match="models with landmarks and a bandwidth"):
             LandmarkCoverageDisplay.from_estimator(model.fit(X, y), X)
-    model = KernelAUCClassifier(n_landmarks=20, random_state=0).fit(X, y)
+    model = KernelAUCClassifier(preset="paper", n_landmarks=20, random_state=0).fit(X, y)
     with pytest.raises(ValueError, match="y has 3 entries for 300 rows"):
         LandmarkCoverageDisplay.from_estimator(model, X, y[:3])

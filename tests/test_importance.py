@@ -39,16 +39,26 @@ def by_differences(model, X, unit, step=1e-5):
 
 
 MODELS = {
-    "rbf": KernelAUCClassifier(n_landmarks=40, random_state=0),
-    "laplacian": KernelAUCClassifier(n_landmarks=40, kernel="laplacian", random_state=0),
-    "polynomial": KernelAUCClassifier(n_landmarks=40, kernel="polynomial", random_state=0),
-    "linear kernel": KernelAUCClassifier(n_landmarks=40, kernel="linear", random_state=0),
-    "fourier": KernelAUCClassifier(n_landmarks=40, feature_map="fourier", random_state=0),
+    "rbf": KernelAUCClassifier(preset="paper", n_landmarks=40, random_state=0),
+    "laplacian": KernelAUCClassifier(
+        preset="paper", n_landmarks=40, kernel="laplacian", random_state=0
+    ),
+    "polynomial": KernelAUCClassifier(
+        preset="paper", n_landmarks=40, kernel="polynomial", random_state=0
+    ),
+    "linear kernel": KernelAUCClassifier(
+        preset="paper", n_landmarks=40, kernel="linear", random_state=0
+    ),
+    "fourier": KernelAUCClassifier(
+        preset="paper", n_landmarks=40, feature_map="fourier", random_state=0
+    ),
     "fourier laplacian": KernelAUCClassifier(
-        n_landmarks=40, feature_map="fourier", kernel="laplacian", random_state=0
+        preset="paper", n_landmarks=40, feature_map="fourier", kernel="laplacian", random_state=0
     ),
     "searched": KernelAUCClassifierCV(3, gammas=3, n_landmarks=40, random_state=0),
-    "not standardised": KernelAUCClassifier(n_landmarks=40, standardize=False, random_state=0),
+    "not standardised": KernelAUCClassifier(
+        preset="paper", n_landmarks=40, standardize=False, random_state=0
+    ),
     "exact": KernelRankSVM(),
     "linear": LinearAUCClassifier(),
     "linear, not standardised": LinearAUCClassifier(standardize=False, tol=1e-2),
@@ -71,14 +81,14 @@ def test_the_gradient_is_that_of_finite_differences(name):
 def test_of_several_classes_it_is_the_mean_over_their_scores():
     X, y = rows()
     y = y + 2 * (X[:, 3] > 7)
-    model = KernelAUCClassifier(n_landmarks=30, random_state=0).fit(X, y)
+    model = KernelAUCClassifier(preset="paper", n_landmarks=30, random_state=0).fit(X, y)
     expected = by_differences(model, X[:20] + 1e-3, model.scaler_.scale_)
     np.testing.assert_allclose(mean_squared_gradient(model, X[:20] + 1e-3).value, expected, rtol=1e-4)
 
 
 def test_weights_count_rows_and_blocks_do_not_matter():
     X, y = rows(3000)
-    model = KernelAUCClassifier(n_landmarks=300, random_state=0).fit(X, y)
+    model = KernelAUCClassifier(preset="paper", n_landmarks=300, random_state=0).fit(X, y)
     whole = mean_squared_gradient(model, X)
     halves = [mean_squared_gradient(model, part).value for part in (X[:1500], X[1500:])]
     np.testing.assert_allclose(whole.value, np.mean(halves, axis=0))
@@ -93,17 +103,19 @@ def test_weights_count_rows_and_blocks_do_not_matter():
 def test_sparse_rows_and_frames_give_what_arrays_do():
     X, y = rows()
     X = np.where(np.abs(X) < 2, 0.0, X)
-    model = KernelAUCClassifier(n_landmarks=30, random_state=0).fit(sparse.csr_array(X), y)
+    model = KernelAUCClassifier(preset="paper", n_landmarks=30, random_state=0).fit(
+        sparse.csr_array(X), y
+    )
     found = mean_squared_gradient(model, sparse.csr_array(X))
     np.testing.assert_allclose(found.value, mean_squared_gradient(model, X).value)
     frame = pl.DataFrame(X, schema=["a", "b", "c", "d"])
-    model = KernelAUCClassifier(n_landmarks=30, random_state=0).fit(frame, y)
+    model = KernelAUCClassifier(preset="paper", n_landmarks=30, random_state=0).fit(frame, y)
     assert mean_squared_gradient(model, frame).names == ["a", "b", "c", "d"]
 
 
 def test_permutation_is_a_plain_loop_over_columns():
     X, y = rows(400)
-    model = KernelAUCClassifier(n_landmarks=60, random_state=0).fit(X[:200], y[:200])
+    model = KernelAUCClassifier(preset="paper", n_landmarks=60, random_state=0).fit(X[:200], y[:200])
     test, truth = X[200:], y[200:]
     found = permutation_importance(model, test, truth, n_repeats=20, random_state=0)
     base, rng = roc_auc(truth, model.decision_function(test)), np.random.default_rng(1)
@@ -119,7 +131,7 @@ def test_permutation_is_a_plain_loop_over_columns():
 
 def test_permutation_takes_weights_and_refuses_what_it_cannot_do():
     X, y = rows(200)
-    model = KernelAUCClassifier(n_landmarks=40, random_state=0).fit(X, y)
+    model = KernelAUCClassifier(preset="paper", n_landmarks=40, random_state=0).fit(X, y)
     weight = np.where(np.arange(200) < 100, 1.0, 0.0)
     weighted = permutation_importance(model, X, y, n_repeats=1, sample_weight=weight, random_state=0)
     assert np.isfinite(weighted.value).all()

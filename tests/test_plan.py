@@ -53,8 +53,8 @@ def test_a_low_rank_is_projected_and_a_full_one_folded(problem):
     assert not pays_to_project(1600, 1600)
     assert not pays_to_project(1600, 1200)
     X, y = problem
-    low = KernelAUCClassifier(n_landmarks=60, gamma=1e-4, random_state=0).fit(X, y)
-    full = KernelAUCClassifier(n_landmarks=60, gamma=1.0, random_state=0).fit(X, y)
+    low = KernelAUCClassifier(preset="paper", n_landmarks=60, gamma=1e-4, random_state=0).fit(X, y)
+    full = KernelAUCClassifier(preset="paper", n_landmarks=60, gamma=1.0, random_state=0).fit(X, y)
     assert (low.place_, full.place_) == ("projected", "memory")
 
 
@@ -67,7 +67,9 @@ def test_all_places_lead_to_the_same_model(problem, monkeypatch, feature_map, cl
     found = {}
     for place in ("memory", "projected", "disk", "recomputed"):
         only(monkeypatch, place)
-        model = KernelAUCClassifier(feature_map=feature_map, n_landmarks=80, tol=1e-9, random_state=0)
+        model = KernelAUCClassifier(
+            preset="paper", feature_map=feature_map, n_landmarks=80, tol=1e-9, random_state=0
+        )
         found[place] = model.fit(X, y)
         assert found[place].place_ == place
     for place in ("projected", "disk", "recomputed"):
@@ -92,15 +94,15 @@ def test_a_search_finds_the_same_in_every_place(problem, monkeypatch):
 def test_epochs_run_over_features_in_a_file_as_over_those_in_memory(problem):
     X, y = problem
     given = {"solver": "sgd", "n_landmarks": 100, "max_iter": 3, "random_state": 0}
-    inside = KernelAUCClassifier(**given).fit(X, y)
-    outside = KernelAUCClassifier(**given, max_memory="1.5MB").fit(X, y)
+    inside = KernelAUCClassifier(preset="paper", **given).fit(X, y)
+    outside = KernelAUCClassifier(preset="paper", **given, max_memory="1.5MB").fit(X, y)
     assert (inside.place_, outside.place_) == ("projected", "disk")
     np.testing.assert_array_equal(inside.coef_, outside.coef_)
 
 
 def test_the_plan_is_told(problem, capsys):
     X, y = problem
-    KernelAUCClassifier(n_landmarks=50, verbose=1).fit(X, y)
+    KernelAUCClassifier(preset="paper", n_landmarks=50, verbose=1).fit(X, y)
     told = capsys.readouterr().err
     assert "3,000 rows x 50 landmarks: kernel values of 1.2 MB are kept in memory" in told
 
@@ -111,7 +113,7 @@ def test_nothing_is_left_of_a_file_when_a_fit_is_stopped(problem, monkeypatch, t
     only(monkeypatch, "disk")
     monkeypatch.setattr(NystroemFeatures, "kernel_block", stop)
     with pytest.raises(KeyboardInterrupt):
-        KernelAUCClassifier(n_landmarks=50).fit(X, y)
+        KernelAUCClassifier(preset="paper", n_landmarks=50).fit(X, y)
     assert not list(tmp_path.iterdir())
 
 

@@ -19,7 +19,7 @@ def load(name, seed=0):
 
 
 def fitted_auc(split, C, **parameters):
-    model = KernelAUCClassifier(C, n_landmarks=1600, random_state=0, **parameters)
+    model = KernelAUCClassifier(C, preset="paper", n_landmarks=1600, random_state=0, **parameters)
     model.fit(split.X_train, split.y_train)
     assert model.converged_
     return roc_auc(split.y_test, model.decision_function(split.X_test))
@@ -63,7 +63,7 @@ def test_connect_4():
 
 def test_the_stochastic_solver_comes_close_to_the_exact_one():
     split = load("ijcnn1")
-    model = KernelAUCClassifier(2e4, solver="sgd", n_landmarks=1600, random_state=0)
+    model = KernelAUCClassifier(2e4, preset="paper", solver="sgd", n_landmarks=1600, random_state=0)
     model.fit(split.X_train, split.y_train)
     auc = roc_auc(split.y_test, model.decision_function(split.X_test))
     assert auc >= fitted_auc(split, 10.0) - 0.0015
@@ -72,7 +72,9 @@ def test_the_stochastic_solver_comes_close_to_the_exact_one():
 def test_the_exact_kernel_machine_on_spambase():
     split = load("spambase")
     exact = KernelRankSVM(10.0, tol=1e-5).fit(split.X_train, split.y_train)
-    mapped = KernelAUCClassifier(10.0, n_landmarks=3680, tol=1e-5).fit(split.X_train, split.y_train)
+    mapped = KernelAUCClassifier(10.0, preset="paper", n_landmarks=3680, tol=1e-5).fit(
+        split.X_train, split.y_train
+    )
     # The map drops eigenvalues below 1e-6 of the largest, so it ends a little higher.
     assert exact.objective_ <= mapped.objective_ * (1 + 1e-3)
     assert exact.objective_ == pytest.approx(mapped.objective_, rel=0.01)
@@ -88,8 +90,10 @@ def test_mean_over_random_splits_with_cost_by_validation(name, bar):
 
 def test_class_landmarks_help_a_rare_class():
     split = load("ijcnn1").head(10_000)
-    plain = KernelAUCClassifier(n_landmarks=200, random_state=0)
-    by_class = KernelAUCClassifier(n_landmarks=200, landmarks="class-kmeans", random_state=0)
+    plain = KernelAUCClassifier(preset="paper", n_landmarks=200, random_state=0)
+    by_class = KernelAUCClassifier(
+        preset="paper", n_landmarks=200, landmarks="class-kmeans", random_state=0
+    )
     aucs = [
         roc_auc(split.y_test, m.fit(split.X_train, split.y_train).decision_function(split.X_test))
         for m in (plain, by_class)
@@ -103,5 +107,7 @@ def test_a_search_on_usps_finds_a_c_that_ranks_as_well_as_the_best():
     chosen = roc_auc(split.y_test, model.decision_function(split.X_test))
     assert chosen >= 0.985
     for C in model.Cs_[~np.isnan(model.scores_mean_[0])][::3]:
-        one = KernelAUCClassifier(C, n_landmarks=600, random_state=0).fit(split.X_train, split.y_train)
+        one = KernelAUCClassifier(C, preset="paper", n_landmarks=600, random_state=0).fit(
+            split.X_train, split.y_train
+        )
         assert roc_auc(split.y_test, one.decision_function(split.X_test)) <= chosen + 0.001

@@ -82,7 +82,10 @@ def test_scores_are_those_of_a_grid_search(kernel):
         grid["C"], gammas=grid["gamma"], patience=None, kernel=kernel, degree=2, **given_map(X)
     ).fit(X, y)
     slow = GridSearchCV(
-        KernelAUCClassifier(kernel=kernel, degree=2, **given_map(X)), grid, scoring="roc_auc", cv=3
+        KernelAUCClassifier(preset="paper", kernel=kernel, degree=2, **given_map(X)),
+        grid,
+        scoring="roc_auc",
+        cv=3,
     ).fit(X, y)
     ours, theirs = by_params(model.cv_results_), by_params(slow.cv_results_)
     assert ours.keys() == theirs.keys()
@@ -90,7 +93,9 @@ def test_scores_are_those_of_a_grid_search(kernel):
         np.testing.assert_allclose(ours[params], scores, atol=2e-4)
     assert model.best_score_ == pytest.approx(slow.best_score_, abs=2e-4)
     assert set(model.cv_results_) == set(slow.cv_results_)
-    alone = KernelAUCClassifier(model.C_, **given_map(X, gamma=model.gamma_, kernel=kernel, degree=2))
+    alone = KernelAUCClassifier(
+        model.C_, preset="paper", **given_map(X, gamma=model.gamma_, kernel=kernel, degree=2)
+    )
     alone.fit(X, y)
     assert model.objective_ == pytest.approx(alone.objective_, rel=1e-5)
     ours, theirs = model.decision_function(X), alone.decision_function(X)
@@ -118,7 +123,9 @@ def test_the_stochastic_grid_is_a_grid_search_to_the_last_digit(n_jobs):
     shared = given_map(X, solver="sgd", random_state=3, max_iter=4)
     Cs = [1.0, 30.0, 1000.0]
     model = KernelAUCClassifierCV(Cs, n_jobs=n_jobs, **shared).fit(X, y)
-    slow = GridSearchCV(KernelAUCClassifier(**shared), {"C": Cs}, scoring="roc_auc", cv=3).fit(X, y)
+    slow = GridSearchCV(
+        KernelAUCClassifier(preset="paper", **shared), {"C": Cs}, scoring="roc_auc", cv=3
+    ).fit(X, y)
     np.testing.assert_allclose(model.scores_mean_[0], slow.cv_results_["mean_test_score"], rtol=1e-12)
     assert slow.best_params_["C"] == model.C_
     np.testing.assert_allclose(
@@ -147,7 +154,9 @@ def test_a_map_per_fold_is_a_grid_search_over_the_whole_fit():
     shared = {"n_landmarks": 40, "landmarks": "uniform", "random_state": 0, "tol": 1e-6}
     Cs = [0.1, 1.0, 10.0]
     model = KernelAUCClassifierCV(Cs, map_per_fold=True, patience=None, **shared).fit(X, y)
-    slow = GridSearchCV(KernelAUCClassifier(**shared), {"C": Cs}, scoring="roc_auc", cv=3).fit(X, y)
+    slow = GridSearchCV(
+        KernelAUCClassifier(preset="paper", **shared), {"C": Cs}, scoring="roc_auc", cv=3
+    ).fit(X, y)
     np.testing.assert_allclose(model.scores_mean_[0], slow.cv_results_["mean_test_score"], atol=2e-4)
     ours, theirs = model.decision_function(X), slow.best_estimator_.decision_function(X)
     assert slow.best_params_["C"] == model.C_
@@ -228,7 +237,12 @@ def test_several_gammas_end_with_the_map_of_the_chosen_one(feature_map):
     assert model.gamma_ in model.gammas_
     np.testing.assert_allclose(model.gammas_, np.array([0.5, 4.0]) / 2.0)
     alone = KernelAUCClassifier(
-        model.C_, gamma=model.gamma_, n_landmarks=60, feature_map=feature_map, random_state=0
+        model.C_,
+        preset="paper",
+        gamma=model.gamma_,
+        n_landmarks=60,
+        feature_map=feature_map,
+        random_state=0,
     ).fit(X, y)
     ours, theirs = model.decision_function(X), alone.decision_function(X)
     assert np.corrcoef(ours, theirs)[0, 1] > 0.9999
@@ -319,7 +333,9 @@ def test_without_refit_the_folds_are_averaged():
     model = KernelAUCClassifierCV([1.0], refit=False, cv=cv, **given_map(X, tol=1e-8)).fit(X, y)
     mean = 0.0
     for train, _ in cv.split(X, y):
-        fold = KernelAUCClassifier(1.0, **given_map(X, tol=1e-8)).fit(X[train], y[train])
+        fold = KernelAUCClassifier(1.0, preset="paper", **given_map(X, tol=1e-8)).fit(
+            X[train], y[train]
+        )
         mean = mean + (fold.decision_function(X) - fold.intercept_) / 3
     ours = model.decision_function(X) - model.intercept_
     np.testing.assert_allclose(ours, mean, atol=1e-3)
@@ -332,7 +348,7 @@ def test_more_than_two_classes_share_one_c():
     assert model.decision_function(X).shape == (150, 3)
     assert model.score(X, y) > 0.9
     assert len(model.objective_) == 3
-    alone = KernelAUCClassifier(model.C_, n_landmarks=40, random_state=0).fit(X, y)
+    alone = KernelAUCClassifier(model.C_, preset="paper", n_landmarks=40, random_state=0).fit(X, y)
     assert alone.objective_ == pytest.approx(model.objective_, rel=1e-3)
 
 
@@ -345,7 +361,7 @@ def test_held_out_scores_are_those_of_models_that_did_not_see_the_rows(map_per_f
     ).fit(X, y)
     whole = model.decision_function(X)
     for train, test in folds:
-        alone = KernelAUCClassifier(model.C_, **given_map(X)).fit(X[train], y[train])
+        alone = KernelAUCClassifier(model.C_, preset="paper", **given_map(X)).fit(X[train], y[train])
         scores = alone.decision_function(X)
         expected = scores[test] + (whole[train] - scores[train]).mean()
         np.testing.assert_allclose(model.held_out_scores_[test], expected, atol=2e-3)

@@ -65,9 +65,11 @@ KINDS = ["mapped", "slice of a mapped array", "parquet", "csv", "folder", "block
 def test_a_fit_is_that_of_the_rows_in_memory(places, problem, kind, monkeypatch):
     monkeypatch.setattr(sources, "BLOCK_ROWS", 512)
     X, y = problem
-    expected = KernelAUCClassifier(n_landmarks=60, tol=1e-8, random_state=0).fit(X, y)
+    expected = KernelAUCClassifier(preset="paper", n_landmarks=60, tol=1e-8, random_state=0).fit(X, y)
     source, target = places[kind]
-    model = KernelAUCClassifier(n_landmarks=60, tol=1e-8, random_state=0).fit(source, target)
+    model = KernelAUCClassifier(preset="paper", n_landmarks=60, tol=1e-8, random_state=0).fit(
+        source, target
+    )
     np.testing.assert_allclose(
         model.feature_map_.landmarks_, expected.feature_map_.landmarks_, rtol=1e-9
     )
@@ -84,10 +86,12 @@ def test_a_fit_is_that_of_the_rows_in_memory(places, problem, kind, monkeypatch)
     "model",
     [
         KernelAUCClassifierCV([0.1, 1.0], n_landmarks=40, tol=1e-7, random_state=0),
-        KernelAUCClassifier(n_landmarks=40, max_iter=3, solver="sgd", random_state=0),
-        KernelAUCClassifier(n_landmarks=40, landmarks="class-kmeans", gamma="scale", random_state=0),
-        KernelAUCClassifier(n_landmarks=40, feature_map="fourier", random_state=0),
-        KernelAUCClassifier(n_landmarks=40, max_memory="4MB", random_state=0),
+        KernelAUCClassifier(preset="paper", n_landmarks=40, max_iter=3, solver="sgd", random_state=0),
+        KernelAUCClassifier(
+            preset="paper", n_landmarks=40, landmarks="class-kmeans", gamma="scale", random_state=0
+        ),
+        KernelAUCClassifier(preset="paper", n_landmarks=40, feature_map="fourier", random_state=0),
+        KernelAUCClassifier(preset="paper", n_landmarks=40, max_memory="4MB", random_state=0),
         LinearAUCClassifier(tol=1e-8),
         LinearAUCClassifierCV([0.1, 1.0], tol=1e-8),
     ],
@@ -103,10 +107,12 @@ def test_every_model_takes_them(places, problem, kind, model):
 def test_weights_come_with_the_rows_and_zero_means_absent(problem, tmp_path):
     X, y = problem
     weight = np.random.default_rng(0).integers(0, 3, len(y)).astype(float)
-    expected = KernelAUCClassifier(n_landmarks=50, tol=1e-8, random_state=0).fit(X, y, weight)
+    expected = KernelAUCClassifier(preset="paper", n_landmarks=50, tol=1e-8, random_state=0).fit(
+        X, y, weight
+    )
     frame = pl.DataFrame(X).with_columns(y=pl.Series(y), w=pl.Series(weight))
     frame.write_parquet(tmp_path / "w.parquet")
-    model = KernelAUCClassifier(n_landmarks=50, tol=1e-8, random_state=0)
+    model = KernelAUCClassifier(preset="paper", n_landmarks=50, tol=1e-8, random_state=0)
     model.fit(tmp_path / "w.parquet", "y", sample_weight="w")
     np.testing.assert_allclose(
         model.decision_function(named(model, X)), expected.decision_function(X), atol=1e-5
@@ -129,7 +135,7 @@ def test_blocks_of_a_file_feed_a_stream(places, problem):
 
 def test_blocks_that_do_not_fit_together_are_refused(problem):
     X, y = problem
-    model = KernelAUCClassifier(n_landmarks=20)
+    model = KernelAUCClassifier(preset="paper", n_landmarks=20)
     with pytest.raises(ValueError, match=r"Block 1 \(from row 5\) has 5 columns, those before it 6"):
         model.fit(iter([(X[:5], y[:5]), (X[5:9, :5], y[5:9])]), None)
     with pytest.raises(ValueError, match=r"Block 0 .* has 5 rows and 4 labels"):
@@ -151,7 +157,7 @@ def test_blocks_that_do_not_fit_together_are_refused(problem):
 
 def test_a_folder_of_files_with_other_columns_is_refused(problem, tmp_path):
     X, y = problem
-    model = KernelAUCClassifier(n_landmarks=20)
+    model = KernelAUCClassifier(preset="paper", n_landmarks=20)
     with pytest.raises(FileNotFoundError, match="no Parquet file in the folder"):
         model.fit(tmp_path, "y")
     frame = pl.DataFrame(X).with_columns(y=pl.Series(y))
@@ -178,16 +184,16 @@ def test_a_mapped_array_with_a_hole_is_refused(problem, tmp_path):
     np.save(tmp_path / "X.npy", holed)
     mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
     with pytest.raises(ValueError, match="Column 1 is inf in row 1234"):
-        KernelAUCClassifier(n_landmarks=20).fit(mapped, y)
+        KernelAUCClassifier(preset="paper", n_landmarks=20).fit(mapped, y)
 
 
 def test_nothing_is_left_on_disk_after_a_fit_or_a_failure(places, problem, tmp_path, monkeypatch):
     X, y = problem
     monkeypatch.setattr(sources.tempfile, "tempdir", str(tmp_path))
-    KernelAUCClassifier(n_landmarks=20).fit(*places["blocks"])
+    KernelAUCClassifier(preset="paper", n_landmarks=20).fit(*places["blocks"])
     assert not list(tmp_path.iterdir())
     with pytest.raises(ValueError, match="Block 1"):
-        KernelAUCClassifier(n_landmarks=20).fit(iter([(X, y), (X[:, :2], y)]), None)
+        KernelAUCClassifier(preset="paper", n_landmarks=20).fit(iter([(X, y), (X[:, :2], y)]), None)
     assert not list(tmp_path.iterdir())
 
 
@@ -204,4 +210,4 @@ def test_a_full_disk_is_named(places, monkeypatch):
 
     monkeypatch.setattr("pathlib.Path.open", lambda *_, **__: Full())
     with pytest.raises(OSError, match=r"is full after 12 MB. Free some, or set TMPDIR"):
-        KernelAUCClassifier(n_landmarks=20).fit(*places["blocks"])
+        KernelAUCClassifier(preset="paper", n_landmarks=20).fit(*places["blocks"])

@@ -47,7 +47,11 @@ DRAWN = {
 
 
 @parametrize_with_checks(
-    [*ALL, SGDAUCClassifier(average=False, random_state=0), KernelAUCClassifier(solver="sgd")],
+    [
+        *ALL,
+        SGDAUCClassifier(average=False, random_state=0),
+        KernelAUCClassifier(preset="paper", solver="sgd"),
+    ],
     expected_failed_checks=lambda model: {} if not _weighs(model) else DRAWN,
 )
 def test_scikit_learn_contract(estimator, check):
@@ -113,7 +117,7 @@ def test_kernel_sgd_is_close_to_kernel_newton():
     X, y = make_moons(1000, noise=0.3, random_state=0)
     aucs = {}
     for solver in ("newton", "sgd"):
-        model = KernelAUCClassifier(solver=solver, n_landmarks=100, random_state=0)
+        model = KernelAUCClassifier(preset="paper", solver=solver, n_landmarks=100, random_state=0)
         model.fit(X[:700], y[:700])
         aucs[solver] = roc_auc(y[700:], model.decision_function(X[700:]))
     assert aucs["sgd"] == pytest.approx(aucs["newton"], abs=0.005)
@@ -123,7 +127,9 @@ def test_kernel_sgd_is_close_to_kernel_newton():
 
 def test_kernel_sgd_is_the_pipeline_of_its_parts():
     X, y = make_moons(400, noise=0.3, random_state=0)
-    whole = KernelAUCClassifier(5.0, solver="sgd", n_landmarks=50, random_state=0, max_iter=4).fit(X, y)
+    whole = KernelAUCClassifier(
+        5.0, preset="paper", solver="sgd", n_landmarks=50, random_state=0, max_iter=4
+    ).fit(X, y)
     scaled = settled(StandardScaler().fit(X)).transform(X)
     parts = make_pipeline(
         NystroemFeatures(50, random_state=0),
@@ -138,7 +144,7 @@ def test_kernel_sgd_never_holds_block_and_projection(monkeypatch):
 
     monkeypatch.setattr(NystroemFeatures, "kernel_block", refuse)
     X, y = make_moons(400, noise=0.3, random_state=0)
-    KernelAUCClassifier(solver="sgd", n_landmarks=50, random_state=0).fit(X, y)
+    KernelAUCClassifier(preset="paper", solver="sgd", n_landmarks=50, random_state=0).fit(X, y)
 
 
 @every

@@ -25,6 +25,7 @@ from aucmax._checks import (
     is_elsewhere,
     is_sparse,
 )
+from aucmax._scaling import MetricScaler, QuantileScaler
 from aucmax.checkpoint import Checkpoint, describe_fit
 from aucmax.rows import BlockedRows
 from aucmax.sources import Source, is_source, open_rows, source_blocks
@@ -37,11 +38,11 @@ FLOAT64_BYTES = 2**26
 class RankingClassifier(ClassifierMixin, BaseEstimator):
     """Labels, standardised rows, one column of scores per ranked class, threshold, decision."""
 
-    standardize: bool
+    standardize: bool | str
     checkpoint: Any = None
     classes_: np.ndarray
     intercept_: np.ndarray
-    scaler_: StandardScaler | None
+    scaler_: Any  # a StandardScaler, QuantileScaler or MetricScaler, or None
 
     #: Whether a fit reads rows by blocks, and so takes what is no array.
     _takes_blocks = False
@@ -73,8 +74,9 @@ class RankingClassifier(ClassifierMixin, BaseEstimator):
                     np.errstate(over="ignore", invalid="ignore"),  # found and named
                     self._keeping(X, codes, weight, extra),
                 ):
+                    self._settle(X, codes, weight)
                     self.scaler_ = self._kept.fitted(
-                        "scaler", lambda: self._fit_scaler(X, weight), lambda: _new_scaler(X)
+                        "scaler", lambda: self._fit_scaler(X, weight), lambda: self._new_scaler(X)
                     )
                     self._fit_columns(self._scaled(X), codes, weight, **extra)
             except FloatingPointError as error:
@@ -118,13 +120,30 @@ class RankingClassifier(ClassifierMixin, BaseEstimator):
         """Arrays beside rows, labels and weights that the fit depends on, by name."""
         return {}
 
-    def _fit_scaler(self, X: Any, weight: np.ndarray) -> StandardScaler | None:
-        if not self.standardize:
+    def _settle(self, X: Any, codes: np.ndarray, weight: np.ndarray) -> None:
+        """Find out what parameters leave open, before anything is learnt."""
+
+    def _scaling(self) -> Any:
+        """How rows are standardised, once that is settled."""
+        return self.standardize
+
+    def _new_scaler(self, X: Any, standardize: Any = None) -> Any:
+        """What ``standardize`` asks for, unfitted."""
+        if (self._scaling() if standardize is None else standardize) == "quantile":
+            return QuantileScaler().set_output(transform="default")
+        # Centring would turn a CSR matrix into a dense one, so that is only scaled.
+        return StandardScaler(with_mean=not is_sparse(X)).set_output(transform="default")
+
+    def _fit_scaler(self, X: Any, weight: np.ndarray, standardize: Any = None) -> Any:
+        standardize = self._scaling() if standardize is None else standardize
+        if not standardize:
             return None
+        scaler = self._new_scaler(X, standardize)
+        if isinstance(scaler, QuantileScaler):
+            return scaler.fit(X, sample_weight=weight)
         if is_elsewhere(X):
             scaler = X.scaler(weight)
         else:
-            scaler = _new_scaler(X)
             # Only ratios of weights matter to it; tiny or huge ones would underflow or overflow. Equal
             # ones are left out, since weighing takes twice the time.
             scaler.fit(X, sample_weight=weight / weight.max() if np.ptp(weight) else None)
@@ -241,12 +260,15 @@ class RankingClassifier(ClassifierMixin, BaseEstimator):
 class LinearScores:
     """Scores that are linear in X, kept in its units whatever units they were learnt in."""
 
-    scaler_: StandardScaler | None
+    scaler_: Any
     intercept_: np.ndarray
 
     def _set_coef(self, coef: np.ndarray) -> None:
         """``coef_`` in the units of X, from coefficients (d, k) over standardised rows."""
         if self.scaler_ is not None:
+            if not isinstance(self.scaler_, StandardScaler):
+                kind = type(self.scaler_).__name__
+                raise TypeError(f"Linear scores need a StandardScaler or none; got a {kind}.")
             coef = coef / self.scaler_.scale_[:, None]
             if self.scaler_.with_mean:
                 self.intercept_ = self.intercept_ - self.scaler_.mean_ @ coef
@@ -278,9 +300,13 @@ class WeightedClassifier(RankingClassifier):
         return self._fit(X, y, sample_weight)
 
 
-def _new_scaler(X: Any) -> StandardScaler:
-    # Centring would turn a CSR matrix into a dense one, so that is only scaled.
-    return StandardScaler(with_mean=not is_sparse(X)).set_output(transform="default")
+def check_linear(standardize: Any) -> None:
+    """Refuse a way to standardise that scores would not be linear in X after."""
+    if isinstance(standardize, str):
+        raise ValueError(
+            f"standardize must be True or False for a linear classifier; got {standardize!r}. Kernel "
+            'classifiers take "quantile", too.'
+        )
 
 
 def balanced_threshold(scores: np.ndarray, positive: np.ndarray, weight: np.ndarray) -> float:
@@ -323,8 +349,8 @@ def settled(scaler: StandardScaler) -> StandardScaler:
     return scaler
 
 
-def scale_rows(scaler: StandardScaler | None, X: Any) -> Any:
-    """Rows standardised; themselves if there is no scaler."""
+def scale_rows(scaler: StandardScaler | QuantileScaler | MetricScaler | None, X: Any) -> Any:
+    """Rows through a fitted scaler; themselves if there is none."""
     if scaler is None:
         return X
     return X.scaled_by(scaler) if is_elsewhere(X) else scaler.transform(X)

@@ -16,6 +16,7 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardSc
 from aucmax import __version__
 from aucmax._base import LinearScores
 from aucmax._checks import is_sparse
+from aucmax._scaling import MetricScaler, QuantileScaler
 from aucmax.baselines import KernelRankSVM
 from aucmax.calibration import _FAR, _TILT, IsotonicCalibrator, SigmoidCalibrator
 from aucmax.classifiers import KernelScores
@@ -144,7 +145,7 @@ def transformed(graph: Graph, part: Any, value: Any) -> str:
         return str(value)
     if isinstance(part, FunctionTransformer) and part.func is None:
         return str(value)
-    if isinstance(part, StandardScaler):
+    if isinstance(part, StandardScaler | QuantileScaler | MetricScaler):
         return _scaled(graph, part, value)
     if isinstance(part, SimpleImputer):
         return _imputed(graph, part, value)
@@ -173,14 +174,61 @@ def _each_column(graph: Graph, table: ColumnTransformer, value: Any) -> str:
     return made[0] if len(made) == 1 else graph.add("Concat", *made, axis=1)
 
 
-def _scaled(graph: Graph, scaler: StandardScaler | None, value: str) -> str:
+def _scaled(graph: Graph, scaler: Any, value: str) -> str:
     if scaler is None:
         return value
+    if isinstance(scaler, QuantileScaler):
+        return _interpolated(graph, scaler, value)
+    if isinstance(scaler, MetricScaler):
+        inner, factor = _scaled(graph, scaler.scaler, value), graph.constant(scaler.metric)
+        return graph.add("Mul" if scaler.metric.ndim == 1 else "MatMul", inner, factor)
     if scaler.with_mean:
         value = graph.add("Sub", value, graph.constant(scaler.mean_))
     if scaler.with_std:
         value = graph.add("Div", value, graph.constant(scaler.scale_))
     return value
+
+
+def _interpolated(graph: Graph, scaler: QuantileScaler, rows: str) -> str:
+    """Each column as its first level and a sum of ramps, a column at a time."""
+    if len(scaler.knots_) == 1:  # constant columns alone
+        return graph.add("Mul", rows, graph.constant(0.0))
+    helper, types = graph.onnx.helper, graph.onnx.TensorProto
+    info, size = helper.make_tensor_value_info, len(scaler.knots_) - 1
+    widths, rises = np.diff(scaler.knots_, axis=0), np.diff(scaler.levels_, axis=0)
+    body = helper.make_graph(
+        [
+            helper.make_node("Unsqueeze", ["/column", "/last"], ["/upright"]),
+            helper.make_node("Sub", ["/upright", "/knots"], ["/past"]),
+            helper.make_node("Div", ["/past", "/widths"], ["/way"]),
+            helper.make_node("Max", ["/way", "/zero"], ["/begun"]),
+            helper.make_node("Min", ["/begun", "/one"], ["/ramps"]),
+            helper.make_node("MatMul", ["/ramps", "/rises"], ["/risen"]),
+            helper.make_node("Add", ["/risen", "/first"], ["/level"]),
+        ],
+        "levels",
+        [
+            info("/column", types.DOUBLE, ["n"]),
+            *(info(f"/{name}", types.DOUBLE, [size]) for name in ("knots", "widths", "rises")),
+            info("/first", types.DOUBLE, []),
+        ],
+        [info("/level", types.DOUBLE, ["n"])],
+        [
+            helper.make_tensor("/last", types.INT64, [1], [1]),
+            helper.make_tensor("/zero", types.DOUBLE, [], [0.0]),
+            helper.make_tensor("/one", types.DOUBLE, [], [1.0]),
+        ],
+    )
+    parts = [
+        scaler.knots_[:-1].T,
+        np.where(widths > 0, widths, 1.0).T,  # repeated knots rise by nothing
+        rises.T,
+        scaler.levels_[0],
+    ]
+    by_column = graph.add("Transpose", rows, perm=[1, 0])
+    each = [graph.constant(part) for part in parts]
+    made = graph.add("Scan", by_column, *each, body=body, num_scan_inputs=1 + len(each))
+    return graph.add("Transpose", made, perm=[1, 0])
 
 
 def _imputed(graph: Graph, imputer: SimpleImputer, value: str) -> str:
@@ -275,7 +323,7 @@ def score_of(graph: Graph, model: Any, value: Any) -> str:
     if hasattr(model, "preprocessor_") and hasattr(model, "model_"):
         return score_of(graph, model.model_, transformed(graph, model.preprocessor_, value))
     if isinstance(model, KernelScores):
-        rows = _scaled(graph, model.scaler_, value)  # type: ignore[attr-defined]
+        rows = _scaled(graph, model.scaler_, value)
         if isinstance(model.feature_map_, NystroemFeatures):
             points = model.feature_map_.landmarks_
             score = _kernel_product(graph, model.feature_map_, points, rows, model.coef_.T)

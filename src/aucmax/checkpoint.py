@@ -119,7 +119,7 @@ class Checkpoint:
             if learnt is None:
                 return None  # type: ignore[return-value]
             model = blank()
-            vars(model).update(learnt)
+            _teach(model, learnt)
             return model
         model = fit()
         if self.on:
@@ -256,9 +256,20 @@ def _hashed(*parts: Any) -> str:
 
 
 def _learnt(model: Any) -> dict[str, Any]:
-    """All of a fitted estimator but its parameters."""
-    params = model.get_params(deep=False)
-    return {name: value for name, value in vars(model).items() if name not in params}
+    """All of a fitted estimator but its parameters, unless it says that these were learnt, too."""
+    params = set(model.get_params(deep=False)) - set(getattr(model, "_learnt_params", ()))
+    own = {name: value for name, value in vars(model).items() if name not in params}
+    return {name: _learnt(each) if hasattr(each, "get_params") else each for name, each in own.items()}
+
+
+def _teach(model: Any, learnt: Mapping[str, Any]) -> None:
+    """Give a blank estimator, and estimators in it, what others like them have learnt."""
+    for name, value in learnt.items():
+        part = getattr(model, name, None)
+        if hasattr(part, "get_params") and value is not None:
+            _teach(part, value)
+        else:
+            setattr(model, name, value)
 
 
 def _packed(value: Any, arrays: dict[str, Any]) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -15,17 +16,20 @@ from aucmax._base import (
     FLOAT64_BYTES,
     LinearScores,
     WeightedClassifier,
+    check_linear,
     draw_seed,
     plain,
     plain_records,
+    scale_rows,
 )
-from aucmax._checks import check_choice, check_number, is_remote, warn_user
+from aucmax._checks import check_choice, check_gamma, check_number, is_remote, is_sparse, warn_user
 from aucmax._memory import check_fits, parse_bytes
 from aucmax._progress import LiveLine, describe_epoch, describe_step
+from aucmax._scaling import MetricScaler
 from aucmax.features.fourier import FOURIER_KERNELS, FourierFeatures
 from aucmax.features.kernels import KERNELS
 from aucmax.features.landmarks import STRATEGIES
-from aucmax.features.nystroem import NystroemFeatures, landmark_count
+from aucmax.features.nystroem import AUTO_LANDMARKS, NystroemFeatures
 from aucmax.operators import BlockOperator, FeatureOperator, Operator
 from aucmax.pairs import PairLoss
 from aucmax.plan import (
@@ -42,6 +46,16 @@ from aucmax.rows import BlockedRows, held_bytes
 from aucmax.solvers.epochs import run_epochs
 from aucmax.solvers.newton import Solution, minimize
 from aucmax.solvers.stochastic import PairSGD, first_step, mean_square
+from aucmax.tuning import (
+    Kernel,
+    Sample,
+    Settings,
+    draw_sample,
+    mean_outer,
+    most_landmarks,
+    too_few,
+    tune,
+)
 
 __all__ = ["KernelAUCClassifier", "LinearAUCClassifier"]
 
@@ -53,17 +67,20 @@ EPOCHS = 20
 class _NewtonClassifier(WeightedClassifier):
     """Classifiers whose columns truncated Newton solves together."""
 
-    C: float
+    C: Any
     tol: float
     max_iter: int | str
     verbose: int
     _takes_blocks = True
 
     def _check_params(self) -> None:
-        check_number("C", self.C)
         check_number("tol", self.tol, high=1.0)
         if self.max_iter != "auto":
             check_number("max_iter", self.max_iter, low=1, closed=True, integer=True)
+
+    def _cost(self) -> float:
+        """C, once it is settled."""
+        return float(self.C)
 
     def _solve(self, operator: Operator, codes: np.ndarray, weight: np.ndarray) -> Solution:
         positives = self._positives(codes)
@@ -73,7 +90,7 @@ class _NewtonClassifier(WeightedClassifier):
             solution = minimize(
                 operator,
                 losses,
-                np.full(len(losses), float(self.C)),
+                np.full(len(losses), self._cost()),
                 tol=self.tol,
                 max_iter=max_iter,
                 on_record=line if self.verbose else None,
@@ -96,9 +113,14 @@ class _NewtonClassifier(WeightedClassifier):
             advice = f"raise max_iter={max_iter} or tol={self.tol:g}"
         else:
             advice = (
-                f"rounding allows no further progress, so raise tol={self.tol:g} or lower C={self.C:g}"
+                f"rounding allows no further progress, so raise tol={self.tol:g} or lower "
+                f"C={self._cost():g}"
             )
         warn_user(f"{type(self).__name__} stopped {done} the optimum: {advice}.", ConvergenceWarning)
+
+
+def _is_auto(value: Any) -> bool:
+    return isinstance(value, str) and value == "auto"
 
 
 def linear_operator(X: Any) -> Operator:
@@ -106,8 +128,21 @@ def linear_operator(X: Any) -> Operator:
     return BlockOperator(X, X.shape[1], cost=2.0) if isinstance(X, BlockedRows) else FeatureOperator(X)
 
 
+#: What "auto" stands for where nothing is tried: in the paper, where it is not wanted, and where rows
+#: are too few.
+PAPER = Settings(10.0, "distance", 1600, "kmeans", True)
+PLAIN = replace(PAPER, n_landmarks=AUTO_LANDMARKS)
+UNTRIED = replace(PLAIN, landmarks="class-kmeans")
+
+#: Kernels whose width can be tried out.
+_TRIED_KERNELS = ("rbf", "laplacian")
+
+#: A full metric is a matrix of columns by columns.
+_MOST_COLUMNS_FULL = 2000
+
+
 class KernelScores:
-    """Scores over a kernel map: its parameters checked, the map made, rows brought to its dtype."""
+    """Scores over a kernel map: its parameters checked and settled, the map made, rows in its dtype."""
 
     kernel: str
     gamma: str | float
@@ -115,6 +150,11 @@ class KernelScores:
     coef0: float
     n_landmarks: int | str
     landmarks: Any
+    metric: str | None
+    preset: str | None
+    effort: float
+    standardize: Any
+    scaler_: Any
     feature_map: str
     max_memory: int | str | None
     random_state: Any
@@ -134,31 +174,173 @@ class KernelScores:
             )
         if self.n_landmarks != "auto":
             check_number("n_landmarks", self.n_landmarks, low=1, closed=True, integer=True)
+        if not _is_auto(self.gamma):
+            check_gamma(self.gamma)
         if self.max_memory is not None:
             parse_bytes(self.max_memory)
+        strategies = (*STRATEGIES, "auto")
         if isinstance(self.landmarks, str):
-            check_choice("landmarks", self.landmarks, STRATEGIES)
+            check_choice("landmarks", self.landmarks, strategies)
         elif np.ndim(self.landmarks) != 2:
             raise ValueError(
-                f"landmarks must be one of {STRATEGIES} or a dense array of shape (v, d); "
+                f"landmarks must be one of {strategies} or a dense array of shape (v, d); "
                 f"got {self.landmarks!r}."
             )
+        check_number("effort", self.effort)
+        for name, known in (("preset", ("paper",)), ("metric", ("auto", "learned", "full"))):
+            if getattr(self, name) is not None:
+                check_choice(name, getattr(self, name), known)
+        if self.standardize not in (True, False):
+            check_choice("standardize", self.standardize, ("auto", "quantile"))
+        if self.metric in ("learned", "full"):
+            self._check_metric(self.metric)
 
-    def _make_map(self) -> NystroemFeatures | FourierFeatures:
-        """The map, unfitted."""
+    def _check_metric(self, metric: str) -> None:
+        for name, wanted in (("feature_map", ("nystroem",)), ("kernel", _TRIED_KERNELS)):
+            if getattr(self, name) not in wanted:
+                raise ValueError(
+                    f"metric={metric!r} is learnt for {name}={' or '.join(map(repr, wanted))}; got "
+                    f"{name}={getattr(self, name)!r}. Leave metric None."
+                )
+        if not isinstance(self.landmarks, str):
+            raise ValueError(
+                f"metric={metric!r} moves the landmarks, so they cannot be given: use "
+                'landmarks="auto", or leave metric None.'
+            )
+
+    def _asked(self) -> Settings:
+        """What the parameters settle."""
+        names = ("C", "gamma", "n_landmarks", "landmarks", "standardize")
+        given: Any = {name: getattr(self, name, "auto") for name in names}
+        return Settings(**{name: None if _is_auto(value) else value for name, value in given.items()})
+
+    def _settle(self, X: Any, codes: np.ndarray, weight: np.ndarray) -> None:
+        """Find out what is left open: ``settings_`` and ``metric_``, ``trials_`` if any were made."""
+        found, trials = self._kept.once(  # type: ignore[attr-defined]
+            "settings", lambda: self._find_settings(X, codes, weight)
+        )
+        self.settings_ = {name: value for name, value in found.items() if name != "metric"}
+        self.metric_, self.trials_ = found["metric"], trials
+
+    def _find_settings(
+        self, X: Any, codes: np.ndarray, weight: np.ndarray
+    ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+        asked, metric = self._asked(), self._metric_kind(X)
+        if not self._can_try() or not self._leaves_open(asked, metric):
+            return vars(asked.filled(PLAIN if self.preset is None else PAPER)), []
+        why = too_few(codes)
+        if why is not None:
+            self._tell_untried(why)
+            return vars(asked.filled(UNTRIED)), []
+        seed = draw_seed(self.random_state)
+        rows, folds = draw_sample(codes, np.random.default_rng(seed))
+        part, own, u = X[rows], codes[rows], weight[rows]
+        scalings = [asked.standardize]
+        if asked.standardize is None:
+            scalings = [True] if is_sparse(part) else [True, "quantile"]
+        # Rows of the sample stand for all of their class.
+        stand_for = u * (np.bincount(codes, weight) / np.bincount(own, u))[own]
+        sample = Sample(
+            {each: self._trial_rows(part, stand_for, each) for each in scalings},
+            own,
+            u,
+            self._positives(own),  # type: ignore[attr-defined]
+            folds,
+        )
+        kernel = Kernel(
+            self.kernel,
+            "distance" if asked.gamma is None else asked.gamma,
+            asked.gamma is not None,
+            self.degree,
+            self.coef0,
+        )
+        settings, trials = tune(
+            sample,
+            asked,
+            kernel,
+            metric=metric,
+            seed=seed,
+            most_landmarks=most_landmarks(X.shape[0], X.shape[1], self.effort),
+            say=self._say,
+        )
+        return vars(settings), trials
+
+    def _trial_rows(self, X: Any, weight: np.ndarray, standardize: Any) -> Any:
+        scaler = self._fit_scaler(X, weight, standardize)
+        return scale_rows(scaler, X).astype(np.float32, copy=False)
+
+    def _leaves_open(self, asked: Settings, metric: str | None) -> bool:
+        return metric is not None or not asked.complete
+
+    def _can_try(self) -> bool:
+        """Whether trials are wanted, and known for this kind of machine."""
+        return (
+            self.preset is None
+            and self.solver == "newton"  # type: ignore[attr-defined]
+            and self.feature_map == "nystroem"
+            and self.kernel in _TRIED_KERNELS
+        )
+
+    def _metric_kind(self, X: Any) -> str | None:
+        if self.metric == "full":
+            if is_remote(X) or X.shape[1] > _MOST_COLUMNS_FULL or getattr(X, "format", "") == "csr":
+                raise ValueError(
+                    f'metric="full" is for dense rows of up to {_MOST_COLUMNS_FULL} columns on this '
+                    'machine: use metric="learned", which stretches columns.'
+                )
+            return "full"
+        if self.metric is None or self.preset is not None or not isinstance(self.landmarks, str):
+            return None
+        return "diagonal"
+
+    def _tell_untried(self, why: str) -> None:
+        text = f'Nothing is tried out for "auto", and no metric learnt: {why}.'
+        if self.metric in ("learned", "full"):
+            warn_user(text)
+        else:
+            self._say(text)
+
+    def _say(self, text: str) -> None:
+        if self.verbose:
+            print(text, file=sys.stderr)
+
+    def _scaling(self) -> Any:
+        return self._settled()["standardize"]
+
+    def _settled(self) -> dict[str, Any]:
+        """The settings found, or before a fit what they are at most likely to be."""
+        if hasattr(self, "settings_"):
+            return self.settings_
+        return vars(self._asked().filled(UNTRIED if self.preset is None else PAPER))
+
+    def _new_scaler(self, X: Any, standardize: Any = None) -> Any:
+        scaler = super()._new_scaler(X, standardize)  # type: ignore[misc]
+        if standardize is not None or self.metric_ is None:
+            return scaler
+        return MetricScaler(scaler if self._scaling() else None, None)
+
+    def _fit_scaler(self, X: Any, weight: np.ndarray, standardize: Any = None) -> Any:
+        if standardize is not None or self.metric_ is None:
+            return super()._fit_scaler(X, weight, standardize)  # type: ignore[misc]
+        plain = super()._fit_scaler(X, weight, self._scaling())  # type: ignore[misc]
+        return MetricScaler(plain, self.metric_)
+
+    def _make_map(self, n_rows: int | None = None) -> NystroemFeatures | FourierFeatures:
+        """The map, unfitted, for so many rows."""
+        settled = self._settled()
+        count = int(settled["n_landmarks"])
         if self.feature_map == "fourier":
             made: Any = FourierFeatures(
-                landmark_count(self.n_landmarks),
-                kernel=self.kernel,
-                gamma=self.gamma,
-                random_state=self.random_state,
+                count, kernel=self.kernel, gamma=settled["gamma"], random_state=self.random_state
             )
         else:
+            if self.n_landmarks == "auto" and n_rows is not None:
+                count = min(count, n_rows)  # more than that is worth a warning if they were asked for
             made = NystroemFeatures(
-                self.n_landmarks,
-                landmarks=self.landmarks,
+                count,
+                landmarks=settled["landmarks"],
                 kernel=self.kernel,
-                gamma=self.gamma,
+                gamma=settled["gamma"],
                 degree=self.degree,
                 coef0=self.coef0,
                 random_state=self.random_state,
@@ -251,10 +433,30 @@ class KernelScores:
                 yield features
 
     def _width(self, n_rows: int) -> int:
-        wanted = landmark_count(self.n_landmarks)
+        settled = self._settled()
         if self.feature_map == "fourier":
-            return wanted
-        return min(wanted, n_rows) if isinstance(self.landmarks, str) else len(self.landmarks)
+            return int(settled["n_landmarks"])
+        if isinstance(settled["landmarks"], str):
+            return min(int(settled["n_landmarks"]), n_rows)
+        return len(settled["landmarks"])
+
+    @property
+    def feature_importances_(self) -> np.ndarray:
+        """How steeply the score changes with each column: shares of the mean squared gradient.
+
+        At the landmarks, which are training rows, by one standard deviation of a column each; see
+        ``aucmax.importance`` for other rows, and for errors.
+        """
+        if not isinstance(getattr(self, "feature_map_", None), NystroemFeatures):
+            raise AttributeError(
+                f"{type(self).__name__} has feature_importances_ once it is fitted, with landmarks."
+            )
+        points = self.feature_map_.landmarks_.astype(np.float64)
+        steep = mean_outer(self.feature_map_.gradients(points, self.coef_), "diagonal", self.metric_)
+        if not self._scaling():
+            rows = points if self.scaler_ is None else self.scaler_.inverse_transform(points)
+            steep = steep * rows.var(axis=0)
+        return steep / steep.sum() if steep.any() else steep
 
     def _scores(self, X: Any) -> np.ndarray:
         X = self._scaled(X).astype(self.feature_map_.dtype, copy=False)  # type: ignore[attr-defined]
@@ -273,25 +475,44 @@ class KernelAUCClassifier(KernelScores, _NewtonClassifier):
 
     Parameters
     ----------
-    C : float, default=10.0
+    C : float or "auto", default="auto"
         Weight of the loss against the penalty, per average row, so that one value carries across
         data sizes. The best was 1 to 130 on the paper's data.
+    preset : {"paper"} or None, default=None
+        What "auto" stands for. None tries things out on a sample of the rows, part of them held out
+        (see Notes). "paper" takes the settings of Khalid, Ray and Chitsaz: 1600 landmarks by k-means,
+        the distance rule, standardised columns, no metric; and C=10, which they search for.
+    effort : float, default=1.0
+        How much work may come out for "auto": 1 is landmarks for about a minute on two cores, 4 for
+        four. It is reckoned, not timed: the same data gives the same model on any machine.
     kernel : {"rbf", "laplacian", "polynomial", "linear"}, default="rbf"
-    gamma : {"distance", "scale"} or float, default="distance"
+        Things are tried out for the first two; with the others "auto" is as in the paper, but for
+        1000 landmarks.
+    gamma : {"auto", "distance", "scale"} or float, default="auto"
         Bandwidth of the kernel on the standardised rows; see :class:`NystroemFeatures`.
     degree, coef0 : int, float, default=3, 1.0
         Of the polynomial kernel.
     n_landmarks : int or "auto", default="auto"
-        Landmarks (or Fourier features). "auto" is 1000, or every row if there are fewer.
-    landmarks : {"kmeans", "class-kmeans", "uniform"} or array, default="kmeans"
-        How they are chosen; an array is in units of standardised rows.
+        Landmarks (or Fourier features). "auto" is 1000, or more where that ranks held-out rows better;
+        or every row if there are fewer.
+    landmarks : {"auto", "kmeans", "class-kmeans", "uniform"} or array, default="auto"
+        How they are chosen; an array is in units of standardised rows. "auto" is "class-kmeans" unless
+        another is better.
+    metric : {"auto", "learned", "full"} or None, default="auto"
+        Whether columns are stretched by how steeply the learnt score changes with them, and the
+        machine fitted anew, for up to three rounds; each is kept only if it ranks held-out rows better
+        beyond noise. "auto" and "learned" stretch columns ("learned" warns where it cannot), "full"
+        stretches in any direction, None does not.
     feature_map : {"nystroem", "fourier"}, default="nystroem"
+        With "fourier" "auto" is as with other kernels.
     solver : {"newton", "sgd"}, default="newton"
         "newton" finds the minimum. "sgd" is the paper's Algorithm 3 with its hinge loss, as in
         :class:`SGDAUCClassifier` with its defaults: less exact, and faster where rows are many and C
-        is large. It projects the features, block by block.
-    standardize : bool, default=True
-        Scale features to unit variance and, unless ``X`` is sparse, to zero mean.
+        is large. It projects the features, block by block; "auto" is as with other kernels.
+    standardize : {"auto", "quantile"} or bool, default="auto"
+        True scales columns to unit variance and, unless ``X`` is sparse, to zero mean; "quantile"
+        brings them to normal scores by rank, which helps where they have long tails; "auto" is the
+        better of the two.
     tol : float, default=1e-4
         Relative distance to the minimum, estimated by the Newton decrement, at which to stop.
     max_iter : int or "auto", default="auto"
@@ -312,8 +533,16 @@ class KernelAUCClassifier(KernelScores, _NewtonClassifier):
     ----------
     classes_ : array of shape (n_classes,)
         Sorted; of two, the second is the positive one.
+    settings_ : dict
+        What was used for C, gamma, n_landmarks, landmarks and standardize.
+    metric_ : array of shape (d,) or (d, d), or None
+        What standardised columns, or rows, are multiplied with; part of ``scaler_``.
+    trials_ : list of dict
+        What was tried: the AUC on held-out rows, with which C and multiple of the distance rule, and
+        whether it was kept.
+    feature_importances_ : array of shape (d,)
     feature_map_ : NystroemFeatures or FourierFeatures
-    scaler_ : StandardScaler or None
+    scaler_ : StandardScaler, or one of this package's, or None
     coef_ : array of shape (n_columns, n_landmarks)
         Weights over landmarks (or Fourier features); one column for two classes, else one per class.
     intercept_ : array of shape (n_columns,)
@@ -336,6 +565,11 @@ class KernelAUCClassifier(KernelScores, _NewtonClassifier):
     data float64. ``score`` is accuracy, as in all of scikit-learn; to search or validate by ranking
     pass ``scoring="roc_auc"``.
 
+    What is left at "auto" is tried out on up to 20,000 rows, of which a third is held out, or each
+    third in its turn where a class is small: :mod:`aucmax.tuning` tells what, in which order, and when
+    it is kept. With fewer than 100 rows, or 10 of a class, nothing is: C is 10, gamma the distance
+    rule, with landmarks of each class.
+
     Examples
     --------
     >>> from sklearn.datasets import make_circles
@@ -349,17 +583,20 @@ class KernelAUCClassifier(KernelScores, _NewtonClassifier):
 
     def __init__(
         self,
-        C: float = 10.0,
+        C: float | str = "auto",
         *,
+        preset: str | None = None,
+        effort: float = 1.0,
         kernel: str = "rbf",
-        gamma: str | float = "distance",
+        gamma: str | float = "auto",
         degree: int = 3,
         coef0: float = 1.0,
         n_landmarks: int | str = "auto",
-        landmarks: Any = "kmeans",
+        landmarks: Any = "auto",
+        metric: str | None = "auto",
         feature_map: str = "nystroem",
         solver: str = "newton",
-        standardize: bool = True,
+        standardize: bool | str = "auto",
         tol: float = 1e-4,
         max_iter: int | str = "auto",
         max_memory: int | str | None = None,
@@ -368,12 +605,15 @@ class KernelAUCClassifier(KernelScores, _NewtonClassifier):
         verbose: int = 0,
     ) -> None:
         self.C = C
+        self.preset = preset
+        self.effort = effort
         self.kernel = kernel
         self.gamma = gamma
         self.degree = degree
         self.coef0 = coef0
         self.n_landmarks = n_landmarks
         self.landmarks = landmarks
+        self.metric = metric
         self.feature_map = feature_map
         self.solver = solver
         self.standardize = standardize
@@ -386,13 +626,17 @@ class KernelAUCClassifier(KernelScores, _NewtonClassifier):
 
     def _check_params(self) -> None:
         super()._check_params()
+        if not _is_auto(self.C):
+            check_number("C", self.C)
         check_choice("solver", self.solver, ("newton", "sgd"))
         self._check_map()
 
     def _fit_columns(self, X: Any, codes: np.ndarray, weight: np.ndarray, **_: Any) -> None:
         X = self._block_rows(X)
         self.feature_map_ = self._kept.fitted(
-            "map", lambda: self._make_map().fit(X, codes, sample_weight=weight), self._make_map
+            "map",
+            lambda: self._make_map(X.shape[0]).fit(X, codes, sample_weight=weight),
+            self._make_map,
         )
         if self.solver == "sgd":
             with self._features(X, self.feature_map_) as features:
@@ -403,13 +647,16 @@ class KernelAUCClassifier(KernelScores, _NewtonClassifier):
                 coef = self._solve(operator, codes, weight).coef
         self.coef_ = self.feature_map_.fold(coef).T
 
+    def _cost(self) -> float:
+        return float(self.settings_["C"])
+
     def _descend(self, features: np.ndarray, codes: np.ndarray, weight: np.ndarray) -> np.ndarray:
         positives = self._positives(codes)
         make = partial(
             PairSGD,
             features.shape[1],
             features.dtype,
-            alpha=1.0 / (self.C * weight.sum()),
+            alpha=1.0 / (self._cost() * weight.sum()),
             eta0=first_step(mean_square(features)),
         )
         seed = self._kept.once("seed", lambda: draw_seed(self.random_state))
@@ -481,6 +728,11 @@ class LinearAUCClassifier(LinearScores, _NewtonClassifier):
         self.max_iter = max_iter
         self.checkpoint = checkpoint
         self.verbose = verbose
+
+    def _check_params(self) -> None:
+        super()._check_params()
+        check_number("C", self.C)
+        check_linear(self.standardize)
 
     def _fit_columns(self, X: Any, codes: np.ndarray, weight: np.ndarray, **_: Any) -> None:
         self._set_coef(self._solve(linear_operator(X), codes, weight).coef)

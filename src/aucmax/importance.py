@@ -17,10 +17,12 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from aucmax._checks import check_number, check_rows, check_weight, drop_absent, is_sparse
+from aucmax._scaling import MetricScaler
 from aucmax._threads import over_blocks
 from aucmax.features.fourier import FourierFeatures
 from aucmax.features.kernels import LandmarkKernel
 from aucmax.metrics import roc_auc
+from aucmax.tuning import unstretched
 
 __all__ = ["Importance", "mean_squared_gradient", "permutation_importance"]
 
@@ -209,11 +211,16 @@ def _gradient(model: Any, X: Any) -> tuple[Callable[[np.ndarray], Sequence[np.nd
     coef = getattr(model, "coef_", getattr(model, "dual_coef_", None))
     if isinstance(machine, FourierFeatures) or points is not None:
         rows = X if scaler is None else scaler.transform(X)
-        unit = _deviation(X) if scaler is None else 1.0
-        if points is None:
-            return lambda Z: [unit * each for each in _fourier(machine, coef, Z)], rows
-        kernel = LandmarkKernel(points, machine.kernel, machine.gamma_, machine.degree, machine.coef0)
-        return lambda Z: [unit * each for each in _kernel(kernel, points, coef, Z)], rows
+        metric = scaler.metric if isinstance(scaler, MetricScaler) else None
+        plain = scaler.scaler if isinstance(scaler, MetricScaler) else scaler
+        unit = _deviation(X) if plain is None else 1.0
+        if points is not None:
+            machine = LandmarkKernel(
+                points, machine.kernel, machine.gamma_, machine.degree, machine.coef0
+            )
+        return lambda Z: [
+            unit * unstretched(each, metric) for each in machine.gradients(Z, np.asarray(coef))
+        ], rows
     if coef is not None and coef.shape[1] == X.shape[1]:
         unit = _deviation(X) if scaler is None else scaler.scale_
         return lambda Z: [np.broadcast_to(each * unit, Z.shape) for each in coef], X
@@ -221,36 +228,6 @@ def _gradient(model: Any, X: Any) -> tuple[Callable[[np.ndarray], Sequence[np.nd
         f"There is no gradient for {type(model).__name__}: it is known for this package's classifiers. "
         "Use permutation_importance."
     )
-
-
-def _kernel(kernel: LandmarkKernel, points: np.ndarray, coef: Any, Z: np.ndarray) -> list[np.ndarray]:
-    """Of ``sum_j coef_j k(z, u_j)``, for each row of coef."""
-    Z, U = np.asarray(Z, dtype=np.float64), np.asarray(points, dtype=np.float64)
-    block = np.empty((len(Z), len(U)))
-    if kernel.name == "linear":
-        return [np.broadcast_to(each @ U, Z.shape) for each in coef]
-    if kernel.name == "polynomial":
-        base = kernel.raw(Z, block) + kernel.coef0
-        slope = kernel.degree * kernel.gamma * base ** (kernel.degree - 1)
-        return [(slope * each) @ U for each in coef]
-    values, gradients = kernel(Z, block), []
-    for each in coef:
-        pull = values * each
-        if kernel.name == "rbf":
-            gradients.append(2.0 * kernel.gamma * (pull @ U - pull.sum(axis=1)[:, None] * Z))
-            continue
-        out = np.empty_like(Z)
-        for f in range(Z.shape[1]):  # signs of all rows, landmarks and columns at once would not fit
-            out[:, f] = kernel.gamma * (pull * np.sign(U[:, f] - Z[:, f, None])).sum(axis=1)
-        gradients.append(out)
-    return gradients
-
-
-def _fourier(made: FourierFeatures, coef: Any, Z: np.ndarray) -> list[np.ndarray]:
-    """Of ``sum_j coef_j sqrt(2/D) cos(z.f_j + b_j)``, for each row of coef."""
-    frequencies = np.asarray(made.frequencies_, dtype=np.float64)
-    slope = -np.sqrt(2.0 / made.offsets_.size) * np.sin(Z @ frequencies + made.offsets_)
-    return [(slope * each) @ frequencies.T for each in coef]
 
 
 def _deviation(X: Any) -> np.ndarray:

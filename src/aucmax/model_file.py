@@ -42,6 +42,8 @@ _MANIFEST, _MODEL = "manifest.json", "model.skops"
 #: as long as files that hold it shall load.
 TRUSTED = frozenset(
     {
+        "aucmax._scaling.MetricScaler",
+        "aucmax._scaling.QuantileScaler",
         "aucmax.baselines.KernelRankSVM",
         "aucmax.baselines.OAMClassifier",
         "aucmax.baselines.SOLAMClassifier",

@@ -37,6 +37,7 @@ from sklearn.utils.validation import check_is_fitted
 from aucmax._checks import check_choice, is_sparse, warn_user
 from aucmax._files import replacing
 from aucmax._onnx_graph import TEXT, Graph, OnnxError, library, parts_of, probability, score_of
+from aucmax._scaling import MetricScaler, QuantileScaler
 
 __all__ = ["OnnxError", "to_onnx"]
 
@@ -285,12 +286,26 @@ def _made_rows(model: Any) -> Any:
     first = getattr(model, "preprocessor_", steps[0])
     if isinstance(first, ColumnTransformer):
         return _made_table(first, getattr(model, "model_", steps[-1]), random)
-    rows: np.ndarray = random.normal(size=(_MADE_ROWS, model.n_features_in_))
+    known = isinstance(first, StandardScaler | QuantileScaler | MetricScaler)
+    scaler = first if known else getattr(first, "scaler_", None)
+    width = getattr(scaler, "n_features_out_", model.n_features_in_)
+    rows: np.ndarray = random.normal(size=(_MADE_ROWS, width))
     points = getattr(getattr(first, "feature_map_", first), "landmarks_", None)
     if points is not None:
         rows = 0.3 * rows + points[random.integers(len(points), size=_MADE_ROWS)]
-    scaler = first if isinstance(first, StandardScaler) else getattr(first, "scaler_", None)
     return rows if scaler is None else _wide(scaler.inverse_transform(rows))
+
+
+def _units(scaler: Any, column: int) -> tuple[float, float]:
+    """Middle and size of a column's values, as far as a scaler knows them."""
+    if isinstance(scaler, MetricScaler):
+        return _units(scaler.scaler, column)
+    if isinstance(scaler, QuantileScaler) and column < scaler.n_features_in_:
+        low, middle, high = np.quantile(np.unique(scaler.knots_[:, column]), [0.1, 0.5, 0.9])
+        return middle, 0.5 * (high - low)
+    if isinstance(scaler, StandardScaler) and scaler.mean_ is not None and column < scaler.mean_.size:
+        return scaler.mean_[column], scaler.scale_[column]
+    return 0.0, 1.0
 
 
 def _made_table(table: ColumnTransformer, last: Any, random: np.random.Generator) -> Any:
@@ -310,9 +325,7 @@ def _made_table(table: ColumnTransformer, last: Any, random: np.random.Generator
             scaler, at = getattr(last, "scaler_", None), table.output_indices_[label].start + place
             if isinstance(first, StandardScaler):
                 scaler, at = first, place
-            middle, size = 0.0, 1.0
-            if scaler is not None and scaler.mean_ is not None and at < scaler.mean_.size:
-                middle, size = scaler.mean_[at], scaler.scale_[at]
+            middle, size = _units(scaler, at)
             made[i] = middle + size * random.normal(size=_MADE_ROWS)
             if isinstance(first, SimpleImputer):
                 made[i][some] = np.nan

@@ -113,6 +113,8 @@ class BlockedRows:
     dtype : of what is given
     keep : array of int, optional
         Which rows there are; all of them by default.
+    scalers : sequence of fitted transformers
+        What rows go through after that, one after the other.
     """
 
     def __init__(
@@ -122,10 +124,12 @@ class BlockedRows:
         scale: Array | None = None,
         dtype: npt.DTypeLike = np.float64,
         keep: npt.NDArray[np.intp] | None = None,
+        scalers: tuple[Any, ...] = (),
     ) -> None:
         self.rows, self.dtype, self._mean, self._scale = rows, np.dtype(dtype), mean, scale
-        self._keep = keep
-        self.shape: tuple[int, ...] = (rows.shape[0] if keep is None else keep.size, rows.shape[1])
+        self._keep, self._scalers = keep, scalers
+        count = rows.shape[0] if keep is None else keep.size
+        self.shape: tuple[int, ...] = (count, width_after(scalers, rows.shape[1]))
 
     def __getitem__(self, index: Any) -> Array:
         out: Array = np.asarray(self.rows[index if self._keep is None else self._keep[index]])
@@ -133,11 +137,15 @@ class BlockedRows:
             out = out - self._mean
         if self._scale is not None:
             out = out / self._scale
+        if self._scalers and not len(out):  # of which scalers would complain
+            return np.empty((0, self.shape[1]), self.dtype)
+        for scaler in self._scalers:
+            out = scaler.transform(out)
         return out.astype(self.dtype, copy=False)
 
     def astype(self, dtype: npt.DTypeLike, copy: bool = True) -> BlockedRows:
         """The same rows, given in another dtype."""
-        return BlockedRows(self.rows, self._mean, self._scale, dtype, self._keep)
+        return BlockedRows(self.rows, self._mean, self._scale, dtype, self._keep, self._scalers)
 
     def scaler(self, weight: Array) -> StandardScaler:
         """As scikit-learn fits it, from one reading."""
@@ -154,10 +162,16 @@ class BlockedRows:
         scaler = self.scaler(weight)
         return scaler.mean_, scaler.var_
 
-    def scaled_by(self, scaler: StandardScaler) -> BlockedRows:
-        """The same rows, standardised; they are not so yet."""
-        mean = scaler.mean_ if scaler.with_mean else None  # not if it was fitted to sparse rows
-        return BlockedRows(self.rows, mean, scaler.scale_, self.dtype, self._keep)
+    def scaled_by(self, scaler: Any) -> BlockedRows:
+        """The same rows, through a fitted scaler as well when they are read."""
+        from sklearn.preprocessing import StandardScaler
+
+        plain = self._mean is None and self._scale is None and not self._scalers
+        if plain and isinstance(scaler, StandardScaler):
+            mean = scaler.mean_ if scaler.with_mean else None  # not if it was fitted to sparse rows
+            return BlockedRows(self.rows, mean, scaler.scale_, self.dtype, self._keep)
+        scalers = (*self._scalers, scaler)
+        return BlockedRows(self.rows, self._mean, self._scale, self.dtype, self._keep, scalers)
 
     def _slices(self) -> Iterator[slice]:
         for start in range(0, self.shape[0], _READ_ROWS):
@@ -166,7 +180,14 @@ class BlockedRows:
     def taken(self, keep: npt.NDArray[np.intp]) -> BlockedRows:
         """Some of the rows, unread."""
         own = keep if self._keep is None else self._keep[keep]
-        return BlockedRows(self.rows, self._mean, self._scale, self.dtype, own)
+        return BlockedRows(self.rows, self._mean, self._scale, self.dtype, own, self._scalers)
+
+
+def width_after(scalers: tuple[Any, ...], width: int) -> int:
+    """Columns that rows have after some scalers: as many as before, unless one says otherwise."""
+    for scaler in scalers:
+        width = getattr(scaler, "n_features_out_", width)
+    return width
 
 
 def blocks_of(rows: Rows, size: int) -> Iterator[Array]:

@@ -11,7 +11,8 @@ unless ``landmarks="class-kmeans"``. ``map_per_fold=True`` makes both anew from 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass, replace
 from numbers import Integral
@@ -24,8 +25,22 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import check_cv
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 
-from aucmax._base import LinearScores, RankingClassifier, draw_seed, plain, scale_rows
-from aucmax._checks import check_choice, check_increasing, check_number, is_remote, warn_user
+from aucmax._base import (
+    LinearScores,
+    RankingClassifier,
+    check_linear,
+    draw_seed,
+    plain,
+    scale_rows,
+)
+from aucmax._checks import (
+    check_choice,
+    check_increasing,
+    check_number,
+    drop_absent,
+    is_remote,
+    warn_user,
+)
 from aucmax._folds import Columns, Fold, HeldOut, check_folds, make_folds
 from aucmax._memory import fits
 from aucmax._progress import GridLine
@@ -39,6 +54,7 @@ from aucmax.rows import held_bytes
 from aucmax.solvers.newton import Newton, Record
 from aucmax.solvers.preconditioner import sample_size
 from aucmax.solvers.stochastic import PairSGDGrid, finite_mean, first_step, row_squares
+from aucmax.tuning import Settings
 
 __all__ = ["KernelAUCClassifierCV", "LinearAUCClassifierCV"]
 
@@ -49,6 +65,10 @@ _PAPER_LAMBDA = (1e-10, 1e-7, 4)
 #: A grid projects all rows if they are at most so many times those a preconditioner samples: it makes
 #: at least one for each of four columns, and several along the way.
 _PROJECTED_SAMPLES = 5
+
+#: Up to so many rows a metric is learnt for each fold by itself: of more, held-out rows have too small
+#: a part in it to show.
+_ROWS_APART = 20_000
 
 #: Passes that a value of C is reckoned to take: 17 on ijcnn1, 58 on covtype (80,000 rows).
 _PASSES_A_VALUE = 40
@@ -353,8 +373,9 @@ class KernelAUCClassifierCV(KernelScores, _SearchCV):
     ----------
     Cs : int, "auto" or array of rising values, default="auto"
         "auto" is the paper's grid in our units: 26 values ``2^-15 ... 2^10`` times ``n_pos n_neg /
-        n`` (for "sgd" four, from its ``lambda = 1e-7 ... 1e-10``). A number gives so many values
-        over the same range, evenly by ratio.
+        n`` (for "sgd" four, from its ``lambda = 1e-7 ... 1e-10``); where things are tried out, five
+        values around the C found best by that, each four times the one before. A number gives so many
+        values over the paper's range, evenly by ratio.
     gammas : None, int or array of rising values, default=None
         Multiples of ``gamma`` to search over: of the distance rule by default, or with
         ``gamma=1.0`` the values themselves. A number m gives m of them around 1, each twice the one
@@ -373,13 +394,18 @@ class KernelAUCClassifierCV(KernelScores, _SearchCV):
         gamma) within one standard error of that.
     refit : bool, default=True
         Use the fit on all rows, which the search has made already. False averages the folds' own.
-    map_per_fold : bool, default=False
-        Standardise, choose landmarks and bandwidth anew from each fold's training rows, so that
-        held-out rows have no part at all in what scores them. Slower; it matters where landmarks
-        see labels (``"class-kmeans"``).
-    kernel, gamma, degree, coef0, n_landmarks, landmarks, feature_map, solver
+    map_per_fold : bool or "auto", default="auto"
+        Standardise, choose landmarks and bandwidth and learn the metric anew from each fold's training
+        rows, so that held-out rows have no part at all in what scores them. Slower; it matters where
+        labels are seen before the folds are, by a metric or by ``"class-kmeans"``, and rows are few.
+        "auto" does it for a metric of up to 20,000 rows, unless there is a ``time_budget`` or no refit.
+    gamma, landmarks, standardize : default="distance", "kmeans", True
+        As in :class:`KernelAUCClassifier`; "auto" tries things out, as there.
+    metric : {"auto", "learned", "full"} or None, default=None
         As in :class:`KernelAUCClassifier`.
-    standardize, tol, max_iter, max_memory, random_state
+    preset, effort, kernel, degree, coef0, n_landmarks, feature_map, solver
+        As in :class:`KernelAUCClassifier`. Where nothing else is tried out, "auto" landmarks are 1000.
+    tol, max_iter, max_memory, random_state
         As in :class:`KernelAUCClassifier`.
     checkpoint : path or None, default=None
         As in :class:`KernelAUCClassifier`; values of C that are done are not solved again, and
@@ -393,6 +419,8 @@ class KernelAUCClassifierCV(KernelScores, _SearchCV):
     ----------
     C_, gamma_ : float
         The chosen ones.
+    settings_, metric_, trials_
+        As in :class:`KernelAUCClassifier`, of the fit to all rows.
     Cs_, gammas_ : arrays
         The values searched over.
     scores_ : array of shape (n_folds, n_gammas, n_Cs)
@@ -435,16 +463,19 @@ class KernelAUCClassifierCV(KernelScores, _SearchCV):
         time_budget: float | None = None,
         select: str = "best",
         refit: bool = True,
-        map_per_fold: bool = False,
+        map_per_fold: bool | str = "auto",
+        preset: str | None = None,
+        effort: float = 1.0,
         kernel: str = "rbf",
         gamma: str | float = "distance",
         degree: int = 3,
         coef0: float = 1.0,
         n_landmarks: int | str = "auto",
         landmarks: Any = "kmeans",
+        metric: str | None = None,
         feature_map: str = "nystroem",
         solver: str = "newton",
-        standardize: bool = True,
+        standardize: bool | str = True,
         tol: float = 1e-4,
         max_iter: int | str = "auto",
         max_memory: int | str | None = None,
@@ -461,12 +492,15 @@ class KernelAUCClassifierCV(KernelScores, _SearchCV):
         self.select = select
         self.refit = refit
         self.map_per_fold = map_per_fold
+        self.preset = preset
+        self.effort = effort
         self.kernel = kernel
         self.gamma = gamma
         self.degree = degree
         self.coef0 = coef0
         self.n_landmarks = n_landmarks
         self.landmarks = landmarks
+        self.metric = metric
         self.feature_map = feature_map
         self.solver = solver
         self.standardize = standardize
@@ -488,12 +522,14 @@ class KernelAUCClassifierCV(KernelScores, _SearchCV):
             check_increasing("gammas", self.gammas)
         if self.gammas is not None and self.kernel == "linear":
             raise ValueError("gammas has no meaning for kernel='linear': leave it None.")
-        if self.map_per_fold and self.time_budget is not None:
+        if self.map_per_fold not in (True, False):
+            check_choice("map_per_fold", self.map_per_fold, ("auto",))
+        if self.map_per_fold is True and self.time_budget is not None:
             raise ValueError(
                 "time_budget would end some folds sooner than others with map_per_fold=True, which "
                 "takes them one after the other: use one of the two."
             )
-        if self.map_per_fold and not self.refit:
+        if self.map_per_fold is True and not self.refit:
             raise ValueError(
                 "refit=False averages the folds' coefficients, which map_per_fold=True makes over "
                 "different landmarks: use one of the two."
@@ -536,20 +572,21 @@ class KernelAUCClassifierCV(KernelScores, _SearchCV):
         positives = self._positives(codes)
         columns = Columns(positives, weight, folds, bool(self.refit))
         self.Cs_ = self._grid(positives, weight)
+        apart = self._maps_apart(X.shape[0])
         self._seed = self._kept.once("seed", lambda: draw_seed(self.random_state))
         first = self._fit_map(X, codes, weight, "map")
         self.gammas_ = first.gamma_ * self._factors()
-        values = self.Cs_.size * self.gammas_.size * (len(folds) if self.map_per_fold else 1)
+        values = self.Cs_.size * self.gammas_.size * (len(folds) if apart else 1)
         with GridLine(self.verbose, values) as line:
-            if self.map_per_fold:
-                paths = self._search_apart(X, codes, columns, line)
+            if apart:
+                paths = self._search_apart(codes, columns, line)
             else:
                 paths = self._search(X, first, columns, line)
             scores = np.stack([path.scores for path in paths], axis=1)
             gamma, C = self._choose(scores)
             self.gamma_, self.C_ = float(self.gammas_[gamma]), float(self.Cs_[C])
             self.feature_map_ = self._at_gamma(first, self.gamma_, "map")
-            if self.map_per_fold:
+            if apart:
                 coef = self._fit_best(X, replace(columns, folds=[]), line)
             else:
                 coef = self._final(paths[gamma], C, len(positives))
@@ -561,11 +598,46 @@ class KernelAUCClassifierCV(KernelScores, _SearchCV):
             final = self.feature_map_.linear(X, self.coef_.T)
         self._set_thresholds(final, positives, weight)
         self._set_held_out(columns, paths[gamma].held_out[C], final, extra["present"])
+        del self._given
+
+    def _settle(self, X: Any, codes: np.ndarray, weight: np.ndarray) -> None:
+        super()._settle(X, codes, weight)
+        self._given = X  # for folds that begin from it
+
+    def _leaves_open(self, asked: Settings, metric: str | None) -> bool:
+        # The number of landmarks is found with the rest, but is no reason to look for it.
+        return metric is not None or None in (asked.gamma, asked.standardize, asked.landmarks)
+
+    def _maps_apart(self, n_rows: int) -> bool:
+        if self.map_per_fold != "auto":
+            return bool(self.map_per_fold)
+        few = n_rows <= _ROWS_APART and self.metric is not None
+        return few and bool(self.trials_) and self.refit and self.time_budget is None
+
+    @contextmanager
+    def _settled_for(self, fold: Fold, codes: np.ndarray, name: str) -> Iterator[None]:
+        """Under what is found of a fold's own rows."""
+        kept = self.settings_, self.metric_, self.trials_
+        X, own, weight = drop_absent(self._given, codes, fold.weight)
+        found, _ = self._kept.once(name, lambda: self._find_settings(X, own, weight))
+        self.settings_ = {key: value for key, value in found.items() if key != "metric"}
+        self.metric_ = found["metric"]
+        try:
+            yield
+        finally:
+            self.settings_, self.metric_, self.trials_ = kept
+
+    def _grid(self, positives: Sequence[np.ndarray], weight: np.ndarray) -> np.ndarray:
+        if self.trials_ and isinstance(self.Cs, str):
+            return self.settings_["C"] * 4.0 ** np.arange(-2, 3)
+        return super()._grid(positives, weight)
 
     def _fit_map(self, X: Any, codes: np.ndarray, weight: np.ndarray, name: str) -> Any:
         """The map fitted, or as it is under its name in the checkpoint."""
         return self._kept.fitted(
-            name, lambda: self._make_map().fit(X, codes, sample_weight=weight), self._make_map
+            name,
+            lambda: self._make_map(int((weight > 0).sum())).fit(X, codes, sample_weight=weight),
+            self._make_map,
         )
 
     def _at_gamma(self, first: Any, gamma: float, name: str) -> Any:
@@ -626,16 +698,17 @@ class KernelAUCClassifierCV(KernelScores, _SearchCV):
         with self._operator(X, mapped, columns.count, raw, project) as operator:
             return self._walk(operator, columns, line, about, Cs, name)
 
-    def _search_apart(self, X: Any, codes: np.ndarray, columns: Columns, line: GridLine) -> list[_Path]:
-        """The same with scaler and map of each fold's own rows; patience is each fold's own, too."""
+    def _search_apart(self, codes: np.ndarray, columns: Columns, line: GridLine) -> list[_Path]:
+        """The same with all that is found of each fold's own rows; patience is each fold's own, too."""
         by_fold = []
         for number, fold in enumerate(columns.folds):
-            scaler = self._fit_scaler(X, fold.weight)
-            rows = scale_rows(scaler, X)
             name = f"map of fold {number}"
-            mapped = self._fit_map(rows, codes, fold.weight, name)
-            alone = replace(columns, folds=[fold], whole=False)
-            by_fold.append(self._search(rows, mapped, alone, line, name))
+            with self._settled_for(fold, codes, f"settings of fold {number}"):
+                scaler = self._fit_scaler(self._given, fold.weight)
+                rows = self._block_rows(scale_rows(scaler, self._given))
+                mapped = self._fit_map(rows, codes, fold.weight, name)
+                alone = replace(columns, folds=[fold], whole=False)
+                by_fold.append(self._search(rows, mapped, alone, line, name))
         paths = []
         for same_gamma in zip(*by_fold, strict=True):
             records = [record for path in same_gamma for record in path.records]
@@ -689,7 +762,7 @@ class KernelAUCClassifierCV(KernelScores, _SearchCV):
         problems = [(part, up) for part in columns.weights for up in columns.positives]
         work = [delayed(learn)(number, *each) for number, each in enumerate(problems)]
         if columns.folds:
-            walks = self.gammas_.size * (self.n_splits_ if self.map_per_fold else 1)
+            walks = self.gammas_.size * (self.n_splits_ if self._maps_apart(len(features)) else 1)
             line.expect_epochs(epochs * len(work) * walks)
         with one_blas_thread():
             learnt = Parallel(n_jobs=self.n_jobs, prefer="threads")(work)
@@ -763,6 +836,10 @@ class LinearAUCClassifierCV(LinearScores, _SearchCV):
         self.max_iter = max_iter
         self.checkpoint = checkpoint
         self.verbose = verbose
+
+    def _check_params(self) -> None:
+        super()._check_params()
+        check_linear(self.standardize)
 
     def _fit_columns(self, X: Any, codes: np.ndarray, weight: np.ndarray, **extra: Any) -> None:
         self._start_clock()

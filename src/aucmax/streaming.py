@@ -14,6 +14,7 @@ from aucmax._base import (
     LinearScores,
     RankingClassifier,
     balanced_threshold,
+    check_linear,
     draw_seed,
     generator,
     plain_records,
@@ -62,6 +63,7 @@ class StreamingClassifier(LinearScores, RankingClassifier):
         check_number("validation_fraction", self.validation_fraction, high=0.9)
         check_number("n_iter_no_change", self.n_iter_no_change, low=1, closed=True, integer=True)
         check_number("tol", self.tol, closed=True, high=1.0)
+        check_linear(self.standardize)
         if self.trace is not None:
             check_choice("trace", self.trace, ("train", "validation"))
 

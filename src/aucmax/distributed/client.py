@@ -30,7 +30,7 @@ def connect(address: str | None = None, timeout: float = 10.0, **local: Any) -> 
     >>> X, y = make_moons(400, noise=0.3, random_state=0)
     >>> with connect(processes=False, n_workers=1, dashboard_address=":0") as client:
     ...     rows = da.from_array(X, chunks=(100, 2))
-    ...     model = KernelAUCClassifier(n_landmarks=50, random_state=0).fit(rows, y)
+    ...     model = KernelAUCClassifier(preset="paper", n_landmarks=50, random_state=0).fit(rows, y)
     ...     scores = model.decision_function(rows)  # lazy
     ...     scores.compute().shape
     (400,)

@@ -20,6 +20,7 @@ from aucmax.distributed.client import default_client, gathered, large_tasks
 from aucmax.distributed.operator import DaskOperator, by_part, driver_bytes, make_piece
 from aucmax.pairs import Floats, Indices
 from aucmax.plan import pays_to_project
+from aucmax.rows import width_after
 
 Array = npt.NDArray[Any]
 
@@ -94,13 +95,15 @@ class DaskRows:
         n_features: int,
         dtype: npt.DTypeLike,
         is_sparse: bool = False,
-        scalers: tuple[StandardScaler, ...] = (),
+        scalers: tuple[Any, ...] = (),
     ) -> None:
         kept = [i for i, length in enumerate(lengths) if length]
-        self._client, self.is_sparse, self._scalers = client, is_sparse, scalers
+        self._client, self.is_sparse = client, is_sparse
+        self._scalers, self._n_features = scalers, n_features
         self._parts, self._lengths = [parts[i] for i in kept], [int(lengths[i]) for i in kept]
         self._starts = np.concatenate([[0], np.cumsum(self._lengths, dtype=np.intp)])
-        self.shape, self.dtype = (int(self._starts[-1]), n_features), np.dtype(dtype)
+        self.shape = (int(self._starts[-1]), width_after(scalers, n_features))
+        self.dtype = np.dtype(dtype)
 
     @classmethod
     def checked(cls, client: Any, estimator: Any, X: Any) -> DaskRows:
@@ -142,7 +145,7 @@ class DaskRows:
         }
         return DaskRows(
             self._client,
-            n_features=self.shape[1],
+            n_features=self._n_features,
             is_sparse=self.is_sparse,
             **{**same, **changed},
         )
@@ -150,7 +153,7 @@ class DaskRows:
     def astype(self, dtype: npt.DTypeLike, copy: bool = True) -> DaskRows:
         return self._with(dtype=dtype)
 
-    def scaled_by(self, scaler: StandardScaler) -> DaskRows:
+    def scaled_by(self, scaler: Any) -> DaskRows:
         return self._with(scalers=(*self._scalers, scaler))
 
     def taken(self, index: Indices) -> DaskRows:

@@ -148,6 +148,12 @@ class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         """``transform(X) @ coef`` for coef (D, m), blockwise; X has been checked already."""
         return product_over_blocks(self._wide_block, X, coef, X.dtype)
 
+    def gradients(self, X: Array, coef: Array) -> list[Array]:
+        """Of ``sum_j coef_j sqrt(2/D) cos(x.f_j + b_j)`` at dense rows, (n, d) for each row of coef."""
+        frequencies = np.asarray(self.frequencies_, dtype=np.float64)
+        slope = -np.sqrt(2.0 / self.offsets_.size) * np.sin(X @ frequencies + self.offsets_)
+        return [(slope * each) @ frequencies.T for each in coef]
+
     @property
     def dtype(self) -> np.dtype[Any]:
         """The dtype the map was fitted in."""

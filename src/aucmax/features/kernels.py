@@ -126,6 +126,31 @@ class LandmarkKernel:
             np.power(out, self.degree, out=out)
         return out
 
+    def gradients(self, X: Array, coef: Array) -> list[Array]:
+        """Of ``sum_j coef_j k(x, u_j)`` at dense rows, (m, d) for each row of coef.
+
+        At its kinks the laplacian's is the mean of either side.
+        """
+        X, U = np.asarray(X, dtype=self.dtype), np.asarray(self._landmarks, dtype=self.dtype)
+        if self.name == "linear":
+            return [np.broadcast_to(each.astype(self.dtype) @ U, X.shape) for each in coef]
+        block = np.empty((len(X), len(U)), dtype=self.dtype)
+        if self.name == "polynomial":
+            base = self.raw(X, block) + self.coef0
+            slope = self.degree * self.gamma * base ** (self.degree - 1)
+            return [(slope * each.astype(self.dtype)) @ U for each in coef]
+        values, gradients = self(X, block), []
+        for each in coef:
+            pull = values * each.astype(self.dtype)
+            if self.name == "rbf":
+                gradients.append(2.0 * self.gamma * (pull @ U - pull.sum(axis=1)[:, None] * X))
+                continue
+            out = np.empty_like(X)
+            for f in range(X.shape[1]):  # signs of all rows, landmarks and columns would not fit
+                out[:, f] = self.gamma * (pull * np.sign(U[:, f] - X[:, f, None])).sum(axis=1)
+            gradients.append(out)
+        return gradients
+
     def _rbf(self, X: Any, out: Array) -> Array:
         if is_sparse(X):
             self._product(X, self._right_raw, out)

@@ -276,6 +276,10 @@ class NystroemFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         other._decompose()
         return other
 
+    def gradients(self, X: Array, coef: Array) -> list[Array]:
+        """Of ``sum_j coef_j k(x, u_j)`` at dense rows, (n, d) for each row of coef."""
+        return self._kernel(X.dtype).gradients(X, coef)
+
     @property
     def dtype(self) -> np.dtype[Any]:
         """The dtype the map was fitted in."""

@@ -121,14 +121,16 @@ METHODS: dict[str, Method] = {
             "The paper's gamma of 1, 10, 100 is read as a width, exp(-||x - y||^2 / gamma): as a "
             "factor it would make every kernel value of standardised data vanish.",
             lambda landmarks, seed: KernelAUCClassifier(
-                feature_map="fourier", n_landmarks=landmarks, random_state=seed
+                preset="paper", feature_map="fourier", n_landmarks=landmarks, random_state=seed
             ),
         ),
         Method(
             "NBAUC",
             lambda y: {"C": _costs(_WIDE, y)},
             _EMBEDDING,
-            lambda landmarks, seed: KernelAUCClassifier(n_landmarks=landmarks, random_state=seed),
+            lambda landmarks, seed: KernelAUCClassifier(
+                preset="paper", n_landmarks=landmarks, random_state=seed
+            ),
         ),
         Method(
             "NSAUC",
@@ -136,7 +138,7 @@ METHODS: dict[str, Method] = {
             "No t0, skips or epochs are given: t0 makes the first step 1 over the mean squared norm of "
             "the rows, both skips are 16, an epoch is n steps and there are 20. " + _EMBEDDING,
             lambda landmarks, seed: KernelAUCClassifier(
-                solver="sgd", n_landmarks=landmarks, random_state=seed
+                preset="paper", solver="sgd", n_landmarks=landmarks, random_state=seed
             ),
         ),
         Method(

@@ -384,7 +384,8 @@ class Newton:
                 limit = patience(self.operator, curvature.n_rows, self._share)
                 usual = max(limit, self._when_new[c])
                 grow = self._when_new[c] > max(limit, _SLOW_PRODUCTS) and not curvature.all_rows
-            if self._products[c] > (limit if grow else usual) or (self._doubtful[c] and curvature is None):
+            slow = self._products[c] > (limit if grow else usual)
+            if slow or (self._doubtful[c] and curvature is None):
                 self._rows_per_column[c] *= 2 if grow else 1
                 self._curvatures[c], self._factors[c] = self._measure(c), None
                 self._when_new[c] = 0

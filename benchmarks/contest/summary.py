@@ -1,0 +1,291 @@
+"""What the rows say: AUC by data set, ranks, significant differences, time, rare positives."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterable
+from typing import Any
+
+Row = dict[str, Any]
+Key = tuple[str, str, int, str]
+
+FIRST = "aucmax"
+TIME_UNIT = "LightGBM tuned"
+FULL = "full"
+OURS = ("aucmax", "aucmax (paper)", "aucmax, effort 4")
+#: Left out of ranks, since they do not take part everywhere.
+SOMEWHERE = ("SVC",)
+
+
+def latest(rows: Iterable[Row]) -> dict[Key, Row]:
+    """The last row of each method on each split."""
+    return {(row["data"], row["regime"], row["seed"], row["method"]): row for row in rows}
+
+
+class Table:
+    """Rows of one regime, by data set and method."""
+
+    def __init__(self, rows: Iterable[Row], regime: str) -> None:
+        self.rows = [row for row in latest(rows).values() if row["regime"] == regime]
+        self.data = _unique(row["data"] for row in self.rows)
+        self.methods = _unique(row["method"] for row in self.rows)
+        self._cells: dict[tuple[str, str], list[Row]] = {}
+        for row in self.rows:
+            self._cells.setdefault((row["data"], row["method"]), []).append(row)
+        self._seeds = {name: {r["seed"] for r in self.rows if r["data"] == name} for name in self.data}
+
+    def cell(self, data: str, method: str) -> list[Row]:
+        return self._cells.get((data, method), [])
+
+    def ran(self, data: str, method: str) -> bool:
+        """Whether a method has a row, good or bad, on each split of the data set."""
+        return {row["seed"] for row in self.cell(data, method)} == self._seeds[data]
+
+    def mean(self, data: str, method: str, what: str = "auc") -> float | None:
+        """Over the splits, or None unless the method came through on each."""
+        cell = self.cell(data, method)
+        if not self.ran(data, method) or any(row["status"] != "ok" for row in cell):
+            return None
+        return statistics.fmean(row[what] for row in cell)
+
+    def ranked(self) -> list[str]:
+        return [method for method in self.methods if method not in SOMEWHERE]
+
+    def complete(self) -> list[str]:
+        """Data sets that all ranked methods ran on."""
+        return [name for name in self.data if all(self.ran(name, method) for method in self.ranked())]
+
+    def ranks(self) -> dict[str, float]:
+        """Mean rank over the complete data sets, of mean AUCs; who did not come through is last."""
+        found: dict[str, list[float]] = {method: [] for method in self.ranked()}
+        for name in self.complete():
+            means = {method: self.mean(name, method) for method in found}
+            scores = {method: -math.inf if m is None else m for method, m in means.items()}
+            for method, score in scores.items():
+                above = sum(other > score for other in scores.values())
+                equal = sum(other == score for other in scores.values())
+                found[method].append(above + (equal + 1) / 2)
+        return {method: statistics.fmean(ranks) for method, ranks in found.items() if ranks}
+
+    def duels(self, method: str, data: Iterable[str] | None = None) -> tuple[int, int, int]:
+        """Splits where the first method is better, worse, or neither at the 5 % level."""
+        found = []
+        for name in self.data if data is None else data:
+            first = {row["seed"]: row for row in self.cell(name, FIRST) if row["status"] == "ok"}
+            for row in self.cell(name, method):
+                duel, other = row.get("against"), first.get(row["seed"])
+                if duel and other and duel.get("finished") == other.get("finished"):
+                    found.append(duel)
+        better = sum(duel["p"] < 0.05 and duel["difference"] < 0 for duel in found)
+        worse = sum(duel["p"] < 0.05 and duel["difference"] > 0 for duel in found)
+        return better, worse, len(found) - better - worse
+
+    def data_sets_won(self, method: str) -> tuple[int, int]:
+        """Data sets where the first method is better, or worse, on more than half of the splits."""
+        won = lost = 0
+        for name in self.data:
+            better, worse, neither = self.duels(method, [name])
+            won += better > worse + neither
+            lost += worse > better + neither
+        return won, lost
+
+    def time_ratio(self, method: str) -> float | None:
+        """Geometric mean over data sets of the mean seconds of a fit, in units of ``TIME_UNIT``'s."""
+        logs = []
+        for name in self.data:
+            mine, unit = (self.mean(name, who, "fit_seconds") for who in (method, TIME_UNIT))
+            if mine and unit:
+                logs.append(math.log(mine / unit))
+        return math.exp(statistics.fmean(logs)) if logs else None
+
+    def overall(self, method: str) -> float | None:
+        """Mean AUC over the complete data sets."""
+        means = [self.mean(name, method) for name in self.complete()]
+        found = [mean for mean in means if mean is not None]
+        return statistics.fmean(found) if found and len(found) == len(means) else None
+
+
+# --- Markdown
+
+
+def markdown(rows: Iterable[Row]) -> str:
+    kept = list(latest(rows).values())
+    if not kept:
+        return "No rows yet."
+    full = Table(kept, FULL)
+    regimes = [name for name in _unique(row["regime"] for row in kept) if name != FULL]
+    rare = {name: Table(kept, name) for name in sorted(regimes, key=_share, reverse=True)}
+    parts = []
+    if full.rows:
+        parts += [
+            "### Whole data sets\n\nTest AUC in percent, mean over splits; the best in bold.",
+            aucs(full),
+            standing(full),
+            behind(full),
+        ]
+    if rare:
+        parts += ["### Rare positives", levels(rare)]
+        parts += [by_data(rare), *(behind(table, f" at {name}") for name, table in rare.items())]
+    parts += [searches(kept), failures(kept)]
+    return "\n\n".join(part for part in parts if part)
+
+
+def aucs(table: Table) -> str:
+    """Mean AUC: methods down, data sets across."""
+    lines = _head(["method", *(f"{name} ({_splits(table, name)})" for name in table.data)])
+    best = {name: _best(table, name, table.methods) for name in table.data}
+    for method in table.methods:
+        cells = [_auc(table, name, method, best[name]) for name in table.data]
+        lines.append(_line([method, *cells]))
+    return "\n".join(lines)
+
+
+def standing(table: Table) -> str:
+    """Ranks, duels with the first method, and time."""
+    ranks, complete = table.ranks(), len(table.complete())
+    lines = _head(
+        [
+            "method",
+            f"mean rank, {complete} data sets",
+            f"splits where {FIRST} is better, worse, neither",
+            f"data sets where {FIRST} is better, worse",
+            f"fit time, of {TIME_UNIT}'s",
+        ]
+    )
+    for method in sorted(table.methods, key=lambda name: ranks.get(name, math.inf)):
+        ratio, duels = table.time_ratio(method), table.duels(method)
+        cells = [f"{ranks[method]:.2f}" if method in ranks else "–"]
+        if any(duels):
+            cells += [", ".join(map(str, duels)), ", ".join(map(str, table.data_sets_won(method)))]
+        else:
+            cells += ["", ""]
+        lines.append(_line([method, *cells, f"{ratio:.2g}" if ratio else ""]))
+    return "\n".join(lines)
+
+
+def behind(table: Table, where: str = "") -> str:
+    """On which data sets the first method's mean AUC is below the best of the others."""
+    rivals = [method for method in table.methods if method not in OURS]
+    found = []
+    for name in table.data:
+        mine, best = table.mean(name, FIRST), _best(table, name, rivals)
+        if mine is not None and best is not None and mine < best:
+            who = next(method for method in rivals if table.mean(name, method) == best)
+            found.append(f"{name} ({100 * mine:.2f} against {100 * best:.2f}, {who})")
+    compared = sum(
+        table.mean(name, FIRST) is not None and _best(table, name, rivals) is not None
+        for name in table.data
+    )
+    if not compared:
+        return ""
+    listed = f": {', '.join(found)}." if found else "."
+    count = f"{len(found)} of {compared} data sets{where}"
+    return f"{FIRST} is behind the best of the rivals on {count}{listed}"
+
+
+def searches(rows: list[Row]) -> str:
+    """How far the searches came."""
+    found: dict[str, list[int]] = {}
+    for row in rows:
+        if row["status"] == "ok" and "configurations" in row:
+            found.setdefault(row["method"], []).append(row["configurations"])
+    told = [
+        f"{method} {statistics.fmean(counts):.1f} ({min(counts)} to {max(counts)})"
+        for method, counts in found.items()
+    ]
+    return f"Configurations that searches finished, on average: {', '.join(told)}." if told else ""
+
+
+def levels(tables: dict[str, Table]) -> str:
+    """Mean AUC and duels: methods down, shares of positives across."""
+    names = _unique(method for table in tables.values() for method in table.methods)
+    told = [f"{share} of rows positive ({len(table.complete())})" for share, table in tables.items()]
+    lines = [
+        "Test AUC in percent, mean over data sets (how many) and draws, and mean rank; in brackets the "
+        f"draws where {FIRST} is better, worse, neither at the 5 % level.",
+        "",
+        *_head(["method", *told]),
+    ]
+    for method in names:
+        cells = []
+        for table in tables.values():
+            mean, rank, duels = table.overall(method), table.ranks().get(method), table.duels(method)
+            cell = "–" if mean is None or rank is None else f"{100 * mean:.2f}, {rank:.2f}"
+            cells.append(f"{cell} ({', '.join(map(str, duels))})" if any(duels) else cell)
+        lines.append(_line([method, *cells]))
+    return "\n".join(lines)
+
+
+def by_data(tables: dict[str, Table]) -> str:
+    """Mean AUC: data sets and shares down, methods across."""
+    methods = _unique(method for table in tables.values() for method in table.methods)
+    lines = _head(["data", "regime", "rows", "positives", "draws", *methods])
+    for name in _unique(name for table in tables.values() for name in table.data):
+        for regime, table in tables.items():
+            if name not in table.data:
+                continue
+            some = next(row for row in table.rows if row["data"] == name)
+            best = _best(table, name, methods)
+            cells = [_auc(table, name, method, best) for method in methods]
+            lines.append(
+                _line(
+                    [
+                        name,
+                        regime,
+                        f"{some['rows']:,}",
+                        f"{some['positives']:,}",
+                        str(_splits(table, name)),
+                        *cells,
+                    ]
+                )
+            )
+    return "\n".join(lines)
+
+
+def failures(rows: list[Row]) -> str:
+    """Who did not come through, and why."""
+    found: dict[tuple[str, ...], list[int]] = {}
+    for row in rows:
+        if row["status"] != "ok":
+            what = row["method"], row["data"], row["regime"], row["status"], row.get("reason", "")
+            found.setdefault(what, []).append(row["seed"])
+    lines = []
+    for (method, name, regime, status, reason), seeds in found.items():
+        listed = ", ".join(map(str, sorted(seeds)))
+        lines.append(f"- {method} on {name}, {regime}, seed {listed}: {status} ({reason})")
+    return "\n".join(["Did not come through:", "", *lines]) if lines else ""
+
+
+def _auc(table: Table, data: str, method: str, best: float | None) -> str:
+    mean, cell = table.mean(data, method), table.cell(data, method)
+    if mean is None:
+        good = sum(row["status"] == "ok" for row in cell)
+        return f"{good} of {_splits(table, data)} done" if cell else ""
+    told = f"{100 * mean:.2f}"
+    return f"**{told}**" if best is not None and told == f"{100 * best:.2f}" else told
+
+
+def _best(table: Table, data: str, methods: Iterable[str]) -> float | None:
+    means = [table.mean(data, method) for method in methods]
+    return max((mean for mean in means if mean is not None), default=None)
+
+
+def _splits(table: Table, data: str) -> int:
+    return len({row["seed"] for row in table.rows if row["data"] == data})
+
+
+def _share(regime: str) -> float:
+    return float(regime.removesuffix("%"))
+
+
+def _unique(values: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys(values))
+
+
+def _head(names: list[str]) -> list[str]:
+    return [_line(names), "|" + "---|" * len(names)]
+
+
+def _line(cells: list[str]) -> str:
+    return "| " + " | ".join(cells) + " |"

@@ -1,0 +1,549 @@
+"""What a kernel classifier finds out by itself: scaling, landmarks, bandwidth, C and a metric.
+
+All of it is tried on a sample of the rows, some of which are held out: a third of them where the
+smaller class is large, else each in its turn. One thing after another is settled:
+
+1. C and gamma, by climbing: gamma in factors of two around the distance rule, C in factors of four.
+2. Columns standardised, or brought to normal scores by rank, which helps where they have long tails.
+3. Landmarks of each class, of all rows together, or at random.
+4. The metric. Columns (or directions) along which the learnt score is steep are stretched, the others
+   shrunk: the metric is the mean outer product of the score's gradient (the average gradient outer
+   product of recursive feature machines), damped by a power and by a share of the identity.
+   Landmarks, C and gamma follow, and it is done again, for a few rounds.
+5. How many landmarks: twice as many, as long as that lowers ``1 - AUC`` by a few per cent.
+
+Whatever came first stays, unless what comes after ranks the held-out rows better by more than the
+standard error of the difference (paired, by DeLong): so the machine does not end worse than it began,
+but for chance. A metric is learnt from rows that do not judge it, and at the end, with as many rounds
+as were found to help, from the whole sample.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.model_selection import StratifiedKFold
+
+from aucmax._checks import is_sparse
+from aucmax._threads import cpu_count, one_blas_thread
+from aucmax.features.kernels import resolve_gamma
+from aucmax.features.landmarks import equal_shares
+from aucmax.features.nystroem import AUTO_LANDMARKS, NystroemFeatures
+from aucmax.operators import FeatureOperator
+from aucmax.pairs import PairLoss, ordered_share
+from aucmax.solvers.newton import Newton
+from aucmax.solvers.preconditioner import MAX_COLUMNS
+
+__all__ = ["Damping", "Kernel", "Sample", "Settings", "draw_sample", "learn_metric", "tune"]
+
+Array = npt.NDArray[Any]
+
+#: Rows that are tried on, of either class at most half of them as far as the other has any: with one
+#: part held out, and with several in turn.
+SAMPLE_ROWS = 20_000
+FOLDED_ROWS = 10_000
+
+#: With so many rows of the smaller class one part held out tells enough.
+_ENOUGH = 2000
+
+#: With fewer of it they are held out by fifths, else by thirds.
+_FEW = 100
+
+#: With fewer rows of a class, or fewer rows, nothing can be found out, and nothing is tried.
+MIN_CLASS = 10
+MIN_ROWS = 100
+
+#: Landmarks to begin with, and the most that are tried on the sample.
+FIRST_LANDMARKS = 500
+MOST_TRIED = 2000
+
+#: The grids, in steps of these factors, and their ends. C is per average row; gamma is a multiple of
+#: the distance rule.
+_C_STEP, _C_RANGE = 4.0, (4.0**-4, 4.0**5)
+_GAMMA_STEP, _GAMMA_RANGE = 2.0, (2.0**-4, 2.0**4)
+
+#: A further step has to lower ``1 - AUC`` by this share: where it is flat, nothing is gained.
+_WORTH_A_STEP = 0.01
+
+#: Standard errors by which something new has to be better.
+_BEYOND = 1.0
+
+#: Twice the landmarks have to lower ``1 - AUC`` by this share.
+_WORTH_DOUBLING = 0.02
+
+#: Relative distance to the minimum at which a trial stops.
+_TOL = 3e-3
+
+#: Rows that gradients are taken at.
+_GRADIENT_ROWS = 5000
+
+MAX_ROUNDS = 3
+
+Rows = Any
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Damping:
+    """How a mean outer product of gradients becomes a metric: to a power, with some identity."""
+
+    power: float
+    identity: float
+
+
+#: Weakest first: the stronger has to be better beyond noise.
+DAMPINGS = (Damping(0.5, 0.1), Damping(1.0, 0.02))
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a fit may leave open: settled, or not yet (None).
+
+    All but ``metric`` are as the classifier's parameters; that is None for the plain distance, else
+    what rows are multiplied with.
+    """
+
+    C: float | None = None
+    gamma: float | str | None = None
+    n_landmarks: int | None = None
+    landmarks: Any = None
+    standardize: Any = None
+    metric: Array | None = None
+
+    def filled(self, other: Settings) -> Settings:
+        """With what is open taken from another."""
+        missing = {name: value for name, value in vars(other).items() if getattr(self, name) is None}
+        return replace(self, **missing)
+
+    @property
+    def complete(self) -> bool:
+        """Whether nothing is open; a metric is not asked for here."""
+        return all(value is not None for name, value in vars(self).items() if name != "metric")
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """The kernel, and the rule or number for gamma that multiples are of; which may be all there is."""
+
+    name: str = "rbf"
+    gamma: str | float = "distance"
+    fixed: bool = False
+    degree: int = 3
+    coef0: float = 1.0
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Rows to try on: as each scaling gives them, their classes, weights and how they are split."""
+
+    rows: dict[Any, Rows]
+    codes: Array
+    weight: Array
+    positives: Sequence[Array]
+    folds: Sequence[tuple[Array, Array]]
+
+
+@dataclass
+class Result:
+    """How a setting ranked the held-out rows; ``trials`` have the models themselves."""
+
+    C: float
+    gamma: float
+    auc: float
+    shares: list[list[tuple[Array, Array]]]  # by fold and class: of positives, of negatives
+    coef: list[Array]
+
+    def gains_on(self, other: Result) -> bool:
+        """Whether it is better by an amount that matters."""
+        return self.auc - other.auc > _WORTH_A_STEP * (1.0 - other.auc)
+
+    def beats(self, other: Result) -> bool:
+        """Whether it is better by more than the noise of the difference."""
+        difference, variance = [], []
+        for mine, others in zip(self.shares, other.shares, strict=True):
+            for (pos, neg), (pos_other, neg_other) in zip(mine, others, strict=True):
+                moved = pos - pos_other, neg - neg_other
+                difference.append(moved[0].mean())
+                variance.append(sum(float(part.var()) / max(part.size - 1, 1) for part in moved))
+        count = len(difference)
+        return bool(np.mean(difference) > _BEYOND * np.sqrt(np.sum(variance)) / count)
+
+
+class Trial:
+    """A map of one fold's training rows, and solves over it."""
+
+    def __init__(
+        self, sample: Sample, rows: Rows, fold: tuple[Array, Array], settings: Settings, kernel: Kernel,
+        seed: int,
+    ) -> None:  # fmt: skip
+        train, self.test = fold
+        weight = np.zeros(len(sample.weight))
+        weight[train] = sample.weight[train]
+        self.rows, self.train = rows, train
+        self._losses = [PairLoss(up, weight) for up in sample.positives]
+        self._positives, self._weight = sample.positives, sample.weight
+        n_landmarks = settings.n_landmarks or FIRST_LANDMARKS
+        landmarks = "class-kmeans" if settings.landmarks is None else settings.landmarks
+        self._map = NystroemFeatures(
+            min(n_landmarks, train.size) if isinstance(landmarks, str) else "auto",
+            landmarks=landmarks,
+            kernel=kernel.name,
+            gamma=kernel.gamma,
+            degree=kernel.degree,
+            coef0=kernel.coef0,
+            random_state=seed,
+        ).fit(rows[train], sample.codes[train], sample_weight=sample.weight[train])
+        self._raw = self._map.raw_block(rows)
+        self._at: tuple[float, Any, Newton] | None = None
+
+    def solve(self, gamma: float, C: float) -> tuple[Array, Array]:
+        """Scores (n, k) of all rows and weights (v, k) over the landmarks."""
+        if self._at is None or self._at[0] != gamma:
+            mapped = self._map if gamma == 1.0 else self._map.with_gamma(gamma * self._map.gamma_)
+            features = mapped.features(self.rows, self._raw)
+            self._at = gamma, mapped, Newton(FeatureOperator(features), self._losses, tol=_TOL)
+        _, mapped, newton = self._at
+        newton.run(np.full(len(self._losses), C))
+        return newton.scores, mapped.fold(newton.coef)
+
+    def shares(self, scores: Array) -> list[tuple[Array, Array]]:
+        """Of each class: the share of negatives below each held-out positive, and the other way."""
+        out = []
+        for column, up in enumerate(self._positives):
+            s, positive = scores[self.test, column], up[self.test]
+            out.append((_below(s[~positive], s[positive]), 1.0 - _below(s[positive], s[~positive])))
+        return out
+
+    def auc(self, scores: Array) -> float:
+        own = []
+        for column, up in enumerate(self._positives):
+            s, positive, u = scores[self.test, column], up[self.test], self._weight[self.test]
+            own.append(ordered_share(s[positive], s[~positive], u[positive], u[~positive]))
+        return float(np.mean(own))
+
+    def gradients(self, gamma: float, coef: Array, rng: np.random.Generator) -> list[Array]:
+        """Of each class's score, at some training rows."""
+        some = np.sort(rng.permutation(self.train)[:_GRADIENT_ROWS])
+        rows = self.rows[some]
+        rows = rows.toarray() if is_sparse(rows) else rows
+        return self._map.with_gamma(gamma * self._map.gamma_).gradients(rows, coef.T)
+
+
+class Race:
+    """One setting but for C and gamma, over all folds."""
+
+    def __init__(
+        self, sample: Sample, settings: Settings, metrics: Sequence[Array | None], kernel: Kernel,
+        seed: int,
+    ) -> None:  # fmt: skip
+        base = sample.rows[settings.standardize]
+        self.settings, self.metrics, self._kernel = settings, metrics, kernel
+        self.trials = _each(
+            lambda own: Trial(sample, stretched(base, own[1]), own[0], settings, kernel, seed),
+            list(zip(sample.folds, metrics, strict=True)),
+        )
+        self._known: dict[tuple[float, float], Result] = {}
+
+    def at(self, gamma: float, C: float) -> Result:
+        if (gamma, C) not in self._known:
+            solved = _each(lambda trial: trial.solve(gamma, C), self.trials)
+            pairs = list(zip(self.trials, solved, strict=True))
+            self._known[gamma, C] = Result(
+                C,
+                gamma,
+                float(np.mean([trial.auc(scores) for trial, (scores, _) in pairs])),
+                [trial.shares(scores) for trial, (scores, _) in pairs],
+                [coef for _, (_, coef) in pairs],
+            )
+        return self._known[gamma, C]
+
+    def walk(self, gamma: float, start: float, patience: int) -> Result:
+        """The best C: up from a start, and down if that was best, until it is worse so many times."""
+        if self.settings.C is not None:
+            return self.at(gamma, self.settings.C)
+        best = self.at(gamma, start)
+        for step in (_C_STEP, 1.0 / _C_STEP):
+            worse, C = 0, start * step
+            while worse < patience and _C_RANGE[0] <= C <= _C_RANGE[1]:
+                result = self.at(gamma, C)
+                worse = 0 if result.gains_on(best) else worse + 1
+                best = max(best, result, key=lambda each: each.auc)
+                C *= step
+            if start != best.C:
+                break
+        return best
+
+    def climb(self, near: Result | None = None, same_gamma: bool = False) -> Result:
+        """The best C, and gamma unless it is to stay, from those of a kindred race or from nowhere."""
+        if near is None:
+            best = self.walk(1.0, 4.0**-2, patience=2)
+        else:
+            best = self.walk(near.gamma, max(near.C / _C_STEP, _C_RANGE[0]), patience=1)
+        if same_gamma or self._kernel.fixed:
+            return best
+        for step in (_GAMMA_STEP, 1.0 / _GAMMA_STEP):
+            improved = False
+            while _GAMMA_RANGE[0] <= best.gamma * step <= _GAMMA_RANGE[1]:
+                # A wider kernel wants a larger C.
+                start = max(best.C / (_C_STEP if step > 1 else 1.0), _C_RANGE[0])
+                result = self.walk(best.gamma * step, start, patience=1)
+                improved = result.gains_on(best) or improved
+                if not result.gains_on(best):
+                    break
+                best = result
+            if improved:
+                break
+        return best
+
+
+def tune(
+    sample: Sample,
+    fixed: Settings,
+    kernel: Kernel = Kernel(),  # noqa: B008
+    *,
+    metric: str | None = "diagonal",
+    seed: int = 0,
+    most_landmarks: int = MOST_TRIED,
+    say: Say = lambda text: None,
+) -> tuple[Settings, list[dict[str, Any]]]:
+    """Settle what is open in ``fixed``, by trials on the sample; a record of each of them.
+
+    ``metric`` is None, "diagonal" or "full"; ``most_landmarks`` the most that may come out. Scalings
+    are tried in the order of ``sample.rows``.
+    """
+    rng, records = np.random.default_rng(seed), []
+    plain = [None] * len(sample.folds)
+    scalings = list(sample.rows)
+    settings = replace(fixed, standardize=scalings[0])
+
+    def tried(what: str, result: Result, kept: bool) -> None:
+        records.append(
+            {"what": what, "auc": result.auc, "C": result.C, "gamma": result.gamma, "kept": kept}
+        )
+        say(
+            f"{what}: AUC {result.auc:.4f} on held-out rows at C={result.C:g}, gamma x {result.gamma:g}"
+            f"{'' if kept else ', not kept'}"
+        )
+
+    race = Race(sample, settings, plain, kernel, seed)
+    best = race.climb()
+    tried("as it is", best, True)
+
+    def contest(
+        what: str, settings: Settings, metrics: Sequence[Array | None], same_gamma: bool = False
+    ) -> bool:
+        """Try another setting, and go on with it if it is better."""
+        nonlocal race, best
+        other = Race(sample, settings, metrics, kernel, seed)
+        result = other.climb(best, same_gamma)
+        kept = result.beats(best)
+        tried(what, result, kept)
+        if kept:
+            race, best = other, result
+        return kept
+
+    for scaling in scalings[1:]:
+        contest("columns by rank", replace(settings, standardize=scaling), plain)
+    smallest = min(train.size for train, _ in sample.folds)
+    if fixed.landmarks is None and smallest > (fixed.n_landmarks or FIRST_LANDMARKS):
+        names = {"kmeans": "landmarks of all rows", "uniform": "landmarks at random"}
+        for strategy, what in names.items():
+            contest(what, replace(race.settings, landmarks=strategy), plain, same_gamma=True)
+    chain: list[tuple[Damping, Result]] = []  # of each round kept: how damped, and from what
+    if metric is not None:
+        dampings: Sequence[Damping] = DAMPINGS
+        for number in range(1, MAX_ROUNDS + 1):
+            source, judged, kept = race, best, None
+            outer = [
+                mean_outer(trial.gradients(judged.gamma, coef, rng), metric, own)
+                for trial, coef, own in zip(source.trials, judged.coef, source.metrics, strict=True)
+            ]
+            for damping in dampings:
+                metrics = [learn_metric(each, damping) for each in outer]
+                if any(each is None for each in metrics):
+                    say("The score is constant: there is no metric to learn.")
+                    break
+                what = f"metric, round {number}, power {damping.power:g}"
+                if contest(what, source.settings, metrics):
+                    kept = damping
+            if kept is None:
+                break
+            chain.append((kept, judged))
+            dampings = (kept,)
+    settings = race.settings
+    if fixed.n_landmarks is None:
+        best, count = _count_landmarks(sample, race, best, kernel, seed, most_landmarks, tried)
+        settings = replace(settings, n_landmarks=count)
+    learnt = _on_all(sample, settings, chain, metric, kernel, rng) if chain else None
+    if settings.landmarks is None:
+        settings = replace(settings, landmarks="class-kmeans")
+    if not kernel.fixed:
+        rows = stretched(sample.rows[settings.standardize], learnt)
+        rule = resolve_gamma(kernel.gamma, rows, sample.weight, kernel.name)
+        settings = replace(settings, gamma=best.gamma * rule)
+    return replace(settings, C=best.C, metric=learnt), records
+
+
+def _count_landmarks(
+    sample: Sample,
+    race: Race,
+    best: Result,
+    kernel: Kernel,
+    seed: int,
+    most: int,
+    tried: Callable[[str, Result, bool], None],
+) -> tuple[Result, int]:
+    """Double the landmarks as long as it pays; beyond what can be tried, as long as it will.
+
+    At least a thousand are taken: they cost little.
+    """
+    smallest = min(train.size for train, _ in sample.folds)
+    count, gain, ratio = FIRST_LANDMARKS, 0.0, 0.5
+    while 2 * count <= min(MOST_TRIED, smallest // 2, most):
+        settings = replace(race.settings, n_landmarks=2 * count)
+        other = Race(sample, settings, race.metrics, kernel, seed)
+        result = other.climb(best)
+        share = (result.auc - best.auc) / max(1.0 - best.auc, 1e-12)
+        kept = share > _WORTH_DOUBLING and result.beats(best)
+        tried(f"{2 * count} landmarks", result, kept)
+        if not kept:
+            return best, max(count, AUTO_LANDMARKS)
+        ratio = min(share / gain, 0.8) if gain else 0.5
+        best, gain, count = result, share, 2 * count
+    while gain * ratio > _WORTH_DOUBLING and 2 * count <= most:
+        count, gain = 2 * count, gain * ratio
+    return best, max(count, AUTO_LANDMARKS)
+
+
+def _on_all(
+    sample: Sample,
+    settings: Settings,
+    chain: Sequence[tuple[Damping, Result]],
+    kind: str | None,
+    kernel: Kernel,
+    rng: np.random.Generator,
+) -> Array | None:
+    """The metric of the rounds that were kept, from all rows of the sample."""
+    everything = np.arange(len(sample.codes))
+    learnt: Array | None = None
+    for damping, result in chain:
+        rows = stretched(sample.rows[settings.standardize], learnt)
+        first = replace(settings, n_landmarks=None)
+        trial = Trial(sample, rows, (everything, everything), first, kernel, int(rng.integers(2**31)))
+        _, coef = trial.solve(result.gamma, result.C)
+        outer = mean_outer(trial.gradients(result.gamma, coef, rng), str(kind), learnt)
+        learnt = learn_metric(outer, damping)
+    return learnt
+
+
+def mean_outer(gradients: Sequence[Array], kind: str, metric: Array | None) -> Array:
+    """Mean outer product (d, d) of gradients, or its diagonal (d,), in the units of unstretched rows.
+
+    ``gradients`` are by rows under ``metric``; of several classes it is their mean.
+    """
+    total: Any = 0.0
+    for each in gradients:
+        own = unstretched(np.asarray(each, dtype=np.float64), metric)
+        total = total + ((own**2).mean(axis=0) if kind == "diagonal" else own.T @ own / len(own))
+    return np.asarray(total / len(gradients))
+
+
+def learn_metric(outer: Array, damping: Damping) -> Array | None:
+    """What rows are multiplied with, from a mean outer product of gradients or its diagonal.
+
+    The root of ``(1 - identity) M^power / mean + identity``, so that squared distances keep their size
+    on average. None if there is no gradient.
+
+    >>> import numpy as np
+    >>> learn_metric(np.array([4.0, 0.0]), Damping(1.0, 0.0))
+    array([1.41421356, 0.        ])
+    """
+    values, vectors = (outer, None) if outer.ndim == 1 else np.linalg.eigh(outer)
+    largest = values.max()
+    if not np.isfinite(largest) or largest <= 0:
+        return None
+    values = np.maximum(values / largest, 0.0) ** damping.power
+    root = np.sqrt((1.0 - damping.identity) * values / values.mean() + damping.identity)
+    return root if vectors is None else (vectors * root) @ vectors.T
+
+
+def stretched(rows: Rows, metric: Array | None) -> Rows:
+    """Rows times a metric (d,) or (d, d), in their own dtype; CSR rows stay so."""
+    if metric is None:
+        return rows
+    metric = metric.astype(rows.dtype)
+    if metric.ndim == 2:
+        return rows @ metric
+    return rows.multiply(metric).tocsr() if is_sparse(rows) else rows * metric
+
+
+def unstretched(gradients: Array, metric: Array | None) -> Array:
+    """Gradients by stretched rows as those by the rows themselves."""
+    if metric is None:
+        return gradients
+    return gradients * metric if metric.ndim == 1 else gradients @ metric.T
+
+
+def most_landmarks(n_rows: int, n_features: int, effort: float) -> int:
+    """The most landmarks whose fit takes about a minute of two cores, times the effort.
+
+    Reckoned, not measured: the same data is to give the same model on any machine.
+
+    >>> most_landmarks(80_000, 54, 1.0), most_landmarks(5_000_000, 54, 1.0)
+    (4000, 1000)
+    """
+    count = MOST_TRIED // 2
+    while 2 * count <= MAX_COLUMNS and _seconds(n_rows, n_features, 2 * count) <= 60.0 * effort:
+        count *= 2
+    return count
+
+
+def _seconds(n_rows: int, n_features: int, n_landmarks: int) -> float:
+    """Of a fit: sixty passes over kernel values, which are made once, and matrices of landmarks."""
+    values = float(n_rows) * n_landmarks
+    return values * (2.5e-8 + 2e-11 * n_features) + 4e-10 * n_landmarks**3
+
+
+def draw_sample(codes: Array, rng: np.random.Generator) -> tuple[Array, list[tuple[Array, Array]]]:
+    """Row numbers to try on, sorted, and how they are split: by numbers within the sample."""
+    counts = np.bincount(codes)
+    one = min(*equal_shares(counts.tolist(), SAMPLE_ROWS)) >= _ENOUGH
+    shares = equal_shares(counts.tolist(), SAMPLE_ROWS if one else FOLDED_ROWS)
+    parts = [
+        rng.choice(np.flatnonzero(codes == c), share, replace=False) for c, share in enumerate(shares)
+    ]
+    rows = np.sort(np.concatenate(parts))
+    n_splits = 3 if min(shares) >= _FEW else 5
+    splitter = StratifiedKFold(n_splits, shuffle=True, random_state=int(rng.integers(2**31)))
+    folds = list(splitter.split(rows, codes[rows]))
+    return rows, folds[:1] if one else folds
+
+
+def too_few(codes: Array) -> str | None:
+    """Why there is nothing to find out from so few rows, if there is not."""
+    smallest = int(np.bincount(codes).min())
+    if smallest < MIN_CLASS:
+        return f"the smallest class has {smallest} rows, and {MIN_CLASS} are needed"
+    if codes.size < MIN_ROWS:
+        return f"there are {codes.size} rows, and {MIN_ROWS} are needed"
+    return None
+
+
+def _each(work: Callable[[Any], Any], folds: Sequence[Any]) -> list[Any]:
+    """Of each fold, side by side where there are several: they are small, and BLAS is idle often."""
+    if len(folds) == 1:
+        return [work(folds[0])]
+    with one_blas_thread(), ThreadPoolExecutor(cpu_count()) as pool:
+        return list(pool.map(work, folds))
+
+
+def _below(values: Array, than: Array) -> Array:
+    """For each of ``than``, the share of values below; of equal ones a half counts."""
+    ordered = np.sort(values)
+    count = np.searchsorted(ordered, than, "left") + np.searchsorted(ordered, than, "right")
+    return np.asarray(count / (2.0 * values.size))

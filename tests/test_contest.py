@@ -1,0 +1,453 @@
+"""The contest: the same splits for all, nothing run twice, nothing lost, and what rows sum up to."""
+
+import json
+from types import SimpleNamespace
+from typing import ClassVar
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+from aucmax.data import Split
+from benchmarks import readme
+from benchmarks.contest import boosting, data, methods, runner, summary
+from benchmarks.contest.methods import Method
+from benchmarks.harness import Writer
+
+
+def made_split(negatives=3000, positives=1000, test=200, seed=0):
+    rng = np.random.default_rng(seed)
+    y = np.repeat([0, 1], [negatives, positives])
+    y_test = np.repeat([0, 1], [test // 2, test - test // 2])
+    X, X_test = (rng.normal(size=(len(part), 3)) + part[:, None] for part in (y, y_test))
+    return Split("made", X.astype(np.float32), y, X_test.astype(np.float32), y_test)
+
+
+# --- splits
+
+
+def test_thinning_keeps_the_share_and_at_least_twenty():
+    found = dict(data.thinned(made_split(negatives=19_800), seed=3))
+    counts = {regime: int(split.y_train.sum()) for regime, split in found.items()}
+    assert counts == {"1 %": 200, "0.3 %": 60, "0.1 %": 20}
+    for split in found.values():
+        assert (split.y_train == 0).sum() == 19_800
+    assert found["1 %"].y_train.mean() == pytest.approx(0.01)
+
+
+def test_a_share_that_changes_nothing_is_left_out():
+    found = dict(data.thinned(made_split(), seed=0))
+    assert {regime: int(split.y_train.sum()) for regime, split in found.items()} == {
+        "1 %": 30,
+        "0.3 %": 20,
+    }
+
+
+def test_thinning_leaves_test_rows_alone_and_caps_negatives(monkeypatch):
+    monkeypatch.setattr(data, "RARE_NEGATIVES", 2500)
+    split = made_split()
+    for _, thin in data.thinned(split, seed=1):
+        assert (thin.y_train == 0).sum() == 2500
+        np.testing.assert_array_equal(thin.X_test, split.X_test)
+        np.testing.assert_array_equal(thin.y_test, split.y_test)
+
+
+def test_training_rows_of_a_thinned_split_keep_their_labels():
+    split = made_split()
+    labels = {row.tobytes(): label for row, label in zip(split.X_train, split.y_train, strict=True)}
+    _, thin = next(data.thinned(split, seed=1))
+    assert all(
+        labels[row.tobytes()] == label for row, label in zip(thin.X_train, thin.y_train, strict=True)
+    )
+
+
+def test_a_smaller_share_has_some_of_the_positives_of_a_larger():
+    one, other = (split for _, split in data.thinned(made_split(), seed=1))
+    larger = {row.tobytes() for row in one.X_train}
+    assert all(row.tobytes() in larger for row in other.X_train)
+
+
+@pytest.mark.parametrize("name", data.INSIDE)
+def test_splits_follow_their_seed(name):
+    one, same, other = (data.whole(data.read(name, seed), seed) for seed in (0, 0, 1))
+    np.testing.assert_array_equal(one.X_train, same.X_train)
+    np.testing.assert_array_equal(one.X_test, same.X_test)
+    assert not np.array_equal(one.X_train, other.X_train)
+    assert len(one.y_test) == pytest.approx(0.3 * (len(one.y_train) + len(one.y_test)), abs=1)
+
+
+def test_test_rows_are_capped(monkeypatch):
+    monkeypatch.setattr(data, "TEST_ROWS", 50)
+    assert len(data.whole(made_split(), 0).y_test) == 50
+
+
+# --- running
+
+
+class Fake:
+    """Scores rows by a column; remembers what it was fitted to."""
+
+    seen: ClassVar[list] = []
+
+    def __init__(self, column):
+        self.column = column
+
+    def fit(self, X, y):
+        Fake.seen.append((self.column, X.tobytes(), y.tobytes()))
+        return self
+
+    def decision_function(self, X):
+        return X[:, self.column]
+
+
+class Failing(Fake):
+    def fit(self, X, y):
+        raise MemoryError("no room")
+
+
+@pytest.fixture
+def contest(tmp_path, monkeypatch):
+    """Runs the contest of fakes in this process; gives its rows and those of the file."""
+    monkeypatch.setattr(runner, "alone", lambda work, *given: work(*given))
+    monkeypatch.setattr(runner, "PUBLISHED", tmp_path / "published.jsonl")
+    monkeypatch.setattr(runner, "SETTINGS", {})
+    monkeypatch.setattr(data, "DATA", ("made",))
+    monkeypatch.setattr(data, "RARE", ("made",))
+    monkeypatch.setattr(data, "read", lambda name, seed: made_split(seed=seed))
+    monkeypatch.setattr(
+        methods,
+        "METHODS",
+        {
+            "aucmax": Method(lambda *_: Fake(0), rare=True),
+            "other": Method(lambda *_: Fake(1), rare=True),
+            "small": Method(lambda *_: Fake(2), most_rows=100),
+            "failing": Method(lambda *_: Failing(2)),
+        },
+    )
+    monkeypatch.setattr(Fake, "seen", [])
+
+    def run(**changes):
+        options = SimpleNamespace(
+            data=None,
+            seeds=2,
+            out=tmp_path / "out",
+            methods=None,
+            regimes=["full"],
+            configurations=2,
+            seconds=1.0,
+            limit=60.0,
+            retry=False,
+            since="",
+            publish=False,
+        )
+        vars(options).update(changes)
+        writer = Writer("contest", options.out)
+        for row in runner.run(options):
+            writer.add(row)
+        return writer.rows, options
+
+    return run
+
+
+def test_all_methods_get_the_same_rows(contest):
+    rows, _ = contest(regimes=None)
+    fits = [seen for seen in Fake.seen if len(seen[2]) > 400 * 8]  # without warming up
+    assert {given[1:] for given in fits if given[0] == 0} == {
+        given[1:] for given in fits if given[0] == 1
+    }
+    assert len(fits) == 2 * 2 * 3  # methods, seeds, regimes that differ
+    assert {row["regime"] for row in rows} == {"full", "1 %", "0.3 %"}
+
+
+def test_rows_say_what_was_run(contest):
+    rows, options = contest(seeds=1)
+    first, other, failing = rows
+    assert (first["rows"], first["positives"], first["features"]) == (4000, 1000, 3)
+    assert 0.5 < first["auc"] < 1
+    assert "against" not in first
+    assert other["against"]["difference"] == pytest.approx(other["auc"] - first["auc"])
+    assert other["against"]["low"] < other["against"]["difference"] < other["against"]["high"]
+    assert (failing["status"], failing["reason"]) == ("failed", "MemoryError: no room")
+    assert "auc" not in failing
+    kept = np.load(options.out / "contest-scores" / "made--full--0--other.npy")
+    assert kept.dtype == np.float32
+
+
+def test_who_is_limited_to_few_rows_stays_away(contest):
+    rows, _ = contest(methods=["small"])
+    assert rows == []
+
+
+def test_restart_runs_only_what_is_missing(contest):
+    first, options = contest(seeds=1)
+    assert contest(seeds=1)[0] == []
+    again, _ = contest(seeds=2)
+    assert {row["seed"] for row in again} == {1}
+    retried, _ = contest(seeds=2, retry=True)
+    assert [(row["method"], row["seed"]) for row in retried] == [("failing", 0), ("failing", 1)]
+    lines = (options.out / "contest.jsonl").read_text().splitlines()
+    assert len(lines) == len(first) + len(again) + len(retried)
+
+
+def test_published_rows_are_not_run_again(contest):
+    _, options = contest(seeds=1)
+    options.publish = True
+    runner.show(options)
+    (options.out / "contest.jsonl").unlink()
+    assert contest(seeds=1)[0] == []
+
+
+def test_comparisons_follow_when_the_first_method_is_run_anew(contest, monkeypatch):
+    contest(seeds=1)
+    monkeypatch.setitem(methods.METHODS, "aucmax", Method(lambda *_: Fake(2), rare=True))
+    monkeypatch.setattr(runner.time, "strftime", lambda _: "2098-01-01T00:00:00")
+    rows, options = contest(seeds=1, methods=["aucmax"], since="2097-01-01T00:00:00")
+    assert [row["method"] for row in rows] == ["aucmax", "other"]
+    assert rows[1]["against"]["difference"] == pytest.approx(rows[1]["auc"] - rows[0]["auc"])
+    assert len(runner.known(options.out)) == 3
+
+
+def test_a_missing_package_leaves_a_method_out(contest, monkeypatch, capsys):
+    monkeypatch.setitem(methods.METHODS, "other", Method(lambda *_: Fake(1), package="no-such-package"))
+    rows, _ = contest(seeds=1)
+    assert [row["method"] for row in rows] == ["aucmax", "failing"]
+    assert "no-such-package is not installed" in capsys.readouterr().err
+
+
+def test_unknown_names_are_told(contest):
+    for wrong in ({"methods": ["nobody"]}, {"data": ["nothing"]}, {"regimes": ["7 %"]}):
+        with pytest.raises(SystemExit, match="there are"):
+            contest(**wrong)
+
+
+def test_a_process_that_ends_gives_a_row(contest, monkeypatch):
+    def ends(work, name, seed, folder, *_):
+        if name == "other":
+            (folder / "clock").write_text("0")
+        raise runner.BrokenProcessPool
+
+    monkeypatch.setattr(runner, "alone", ends)
+    rows, _ = contest(seeds=1)
+    assert [row["status"] for row in rows] == ["failed", "over time", "failed"]
+    assert rows[1]["reason"] == "more than 60 seconds"
+
+
+def test_in_a_process_of_its_own(tmp_path):
+    options = SimpleNamespace(configurations=1, seconds=1.0, limit=60.0, out=tmp_path)
+    split = made_split(300, 100)
+    for part in ("X_train", "y_train", "X_test", "y_test"):
+        np.save(tmp_path / f"{part}.npy", getattr(split, part))
+    place = runner.Place("made", "full", 0, split)
+    row = runner.one(place, "logistic regression", tmp_path, options, tmp_path)
+    model = LogisticRegression().fit(split.X_train, split.y_train)
+    scores = model.decision_function(split.X_test)
+    assert row["status"] == "ok"
+    assert row["auc"] == pytest.approx(runner.roc_auc(split.y_test, scores), abs=1e-3)
+    assert row["peak_gib"] > 0
+
+
+# --- searching
+
+
+class FakeLibrary:
+    """Its AUC is best after three rounds, and better with a larger ``x``."""
+
+    def make_searched(self, seed, rounds, **parameters):
+        self.made = {"rounds": rounds, **parameters}
+        return SimpleNamespace(x=parameters.get("x", 0.0), fit=lambda X, y: self)
+
+    def curve(self, model, train, valid, wait, deadline):
+        return [0.5, 0.6, 0.7 + model.x / 10, 0.6]
+
+    def margins(self, model, X):
+        return X[:, 0]
+
+
+@pytest.fixture
+def fake_library(monkeypatch):
+    library = FakeLibrary()
+    monkeypatch.setitem(boosting.LIBRARIES, "fake", library)
+    monkeypatch.setitem(boosting.SPACES, "fake", {"x": boosting.between(0, 1)})
+    monkeypatch.setitem(boosting.OWN, "fake", {})
+    return library
+
+
+def test_a_search_takes_the_best_configuration_and_its_rounds(fake_library):
+    split = made_split()
+    model = boosting.Tuned("fake", 0, boosting.Budget(5, 60.0)).fit(split.X_train, split.y_train)
+    drawn = [model.draw(number)["x"] for number in range(1, 5)]
+    assert model.draw(0) == {}
+    assert model.report_["chosen"] == {"x": max(drawn)}
+    assert (model.report_["configurations"], model.report_["trees"]) == (5, 3)
+    assert fake_library.made == {"rounds": 3, "x": max(drawn)}
+    model = boosting.Tuned("fake", 0, boosting.Budget(5, 0.0)).fit(split.X_train, split.y_train)
+    assert model.report_["configurations"] == 1  # the library's own, however little time there is
+
+
+def test_the_round_is_the_last_of_the_best():
+    assert boosting.best_round(np.array([0.5, 1.0, 1.0, 0.9])) == (1.0, 3)
+
+
+def test_folds_go_on_until_their_mean_gets_no_better(fake_library, monkeypatch):
+    asked = []
+
+    def curve(model, train, valid, wait, deadline):
+        asked.append(fake_library.made["rounds"])
+        whole = np.full(1000, 0.5)
+        whole[[2, 149]] = 0.6, 0.7  # a lucky round, and the best one
+        return list(whole[: asked[-1]])
+
+    monkeypatch.setattr(fake_library, "curve", curve)
+    monkeypatch.setattr(boosting, "patience", lambda drawn: 100)
+    y = np.repeat([0, 1], [300, 30])
+    model = boosting.Tuned("fake", 0, boosting.Budget(1, 60.0)).fit(np.zeros((330, 1)), y)
+    assert asked == [200] * 3 + [400] * 3
+    assert (model.report_["trees"], model.report_["validation"]) == (150, "3 folds")
+
+
+def test_patience_grows_as_the_rate_falls():
+    rates = ({}, {"learning_rate": 0.3}, {"learning_rate": 0.05}, {"learning_rate": 0.001})
+    assert [boosting.patience(drawn) for drawn in rates] == [50, 50, 100, 250]
+
+
+def test_few_rows_of_a_class_are_scored_by_folds():
+    assert len(boosting.held_out(np.repeat([0, 1], [1000, 199]), 0)) == 3
+    ((train, valid),) = boosting.held_out(np.repeat([0, 1], [800, 200]), 0)
+    assert (len(train), len(valid)) == (800, 200)
+    assert not set(train) & set(valid)
+
+
+def test_balanced_weighs_positives():
+    assert boosting.weighed({"balanced": True}, np.array([0, 0, 0, 1])) == {"scale_pos_weight": 3.0}
+    assert boosting.weighed({"balanced": False, "a": 1}, np.array([0, 1])) == {"a": 1}
+
+
+@pytest.mark.parametrize("library", boosting.LIBRARIES)
+def test_the_libraries_can_be_searched(library):
+    pytest.importorskip(library.lower())
+    split = made_split(600, 300)
+    model = boosting.Tuned(library, 0, boosting.Budget(3, 60.0)).fit(split.X_train, split.y_train)
+    assert model.report_["configurations"] == 3
+    scores = model.decision_function(split.X_test)
+    assert runner.roc_auc(split.y_test, scores) > 0.8
+    # The clock stops a configuration in the middle, with one fold and with three.
+    for y in (split.y_train, np.where(np.arange(900) < 750, 0, 1)):
+        folds = boosting.held_out(y, 0)
+        assert len(model.mean_curve(model.draw(1), split.X_train, y, folds, 0.0)) <= 2
+
+
+# --- summing up
+
+
+def made_row(data, method, seed, auc, seconds=1.0, regime="full", p=1.0, difference=0.0, **more):
+    return {
+        "data": data,
+        "regime": regime,
+        "seed": seed,
+        "method": method,
+        "status": "ok",
+        "rows": 1000,
+        "positives": 100,
+        "auc": auc,
+        "fit_seconds": seconds,
+        "against": {"p": p, "difference": difference},
+        **more,
+    }
+
+
+ROWS = [
+    made_row("a", "aucmax", 0, 0.90, 2.0),
+    made_row("a", "aucmax", 1, 0.80, 4.0),
+    made_row("a", "LightGBM tuned", 0, 0.80, 1.0, p=0.01, difference=-0.1),
+    made_row("a", "LightGBM tuned", 1, 0.86, 1.0, p=0.2, difference=0.06),
+    made_row("a", "C", 0, 0.70, p=0.04, difference=-0.2),
+    made_row("a", "C", 1, 0.70, p=0.04, difference=-0.1),
+    made_row("b", "aucmax", 0, 0.70, 12.0),
+    made_row("b", "LightGBM tuned", 0, 0.90, 1.0, p=0.001, difference=0.2),
+    made_row("b", "C", 0, 0.70),
+    made_row("b", "SVC", 0, 0.99),
+]
+FAILED = {
+    "data": "b",
+    "regime": "full",
+    "seed": 0,
+    "method": "C",
+    "status": "over time",
+    "reason": "more than 5 seconds",
+    "rows": 1000,
+    "positives": 100,
+}
+
+
+def test_means_and_ranks():
+    table = summary.Table(ROWS, "full")
+    assert table.mean("a", "aucmax") == pytest.approx(0.85)
+    assert table.mean("a", "LightGBM tuned") == pytest.approx(0.83)
+    assert table.ranks() == {"aucmax": (1 + 2.5) / 2, "LightGBM tuned": (2 + 1) / 2, "C": (3 + 2.5) / 2}
+    assert table.time_ratio("aucmax") == pytest.approx((3 * 12) ** 0.5)
+
+
+def test_who_fails_is_last_and_named():
+    table = summary.Table([*ROWS, FAILED], "full")
+    assert table.mean("b", "C") is None
+    assert table.ranks()["C"] == 3
+    assert table.ranks()["aucmax"] == (1 + 2) / 2
+    assert "C on b, full, seed 0: over time (more than 5 seconds)" in summary.markdown([*ROWS, FAILED])
+
+
+def test_a_data_set_counts_once_all_have_run_on_it():
+    table = summary.Table([*ROWS, made_row("b", "aucmax", 1, 0.7)], "full")
+    assert table.complete() == ["a"]
+    assert table.ranks() == {"aucmax": 1, "LightGBM tuned": 2, "C": 3}
+    assert table.mean("b", "C") is None
+
+
+def test_significant_differences():
+    table = summary.Table(ROWS, "full")
+    assert table.duels("LightGBM tuned") == (1, 1, 1)
+    assert table.duels("C") == (2, 0, 1)
+    assert table.data_sets_won("LightGBM tuned") == (0, 1)
+    assert table.data_sets_won("C") == (1, 0)
+
+
+def test_a_duel_counts_only_with_the_last_row_of_the_first_method():
+    rows = [
+        made_row("a", "aucmax", 0, 0.9, finished="later"),
+        made_row("a", "C", 0, 0.8, p=0.01, difference=-0.1),
+    ]
+    assert summary.Table(rows, "full").duels("C") == (0, 0, 0)
+    rows[1]["against"]["finished"] = "later"
+    assert summary.Table(rows, "full").duels("C") == (1, 0, 0)
+    rows[0]["status"] = "failed"
+    assert summary.Table(rows, "full").duels("C") == (0, 0, 0)
+
+
+def test_the_last_row_counts():
+    table = summary.Table([*ROWS, made_row("a", "aucmax", 1, 0.70)], "full")
+    assert table.mean("a", "aucmax") == pytest.approx(0.80)
+
+
+def test_markdown_tells_losses_and_rare_positives():
+    rare = [
+        made_row("a", "aucmax", 0, 0.6, regime="1 %"),
+        made_row("a", "C", 0, 0.7, regime="1 %", p=0.01, difference=0.1),
+        made_row("a", "aucmax", 0, 0.5, regime="0.1 %"),
+        made_row("a", "C", 0, 0.4, regime="0.1 %", p=0.01, difference=-0.1),
+    ]
+    text = summary.markdown([*ROWS, *rare])
+    assert "| aucmax | **85.00** | 70.00 |" in text
+    assert "behind the best of the rivals on 1 of 2 data sets: b (70.00 against 99.00, SVC)." in text
+    assert "| C | 70.00, 1.00 (0, 1, 0) | 40.00, 2.00 (1, 0, 0) |" in text
+    assert "data sets at 1 %: a (60.00 against 70.00, C)." in text
+
+
+def test_the_page_is_what_the_rows_say():
+    page = (readme.ROOT / "docs" / "contest.md").read_text()
+    assert f"<!-- contest -->\n{readme.contest()}\n<!-- /contest -->" in page
+    assert summary.markdown([]) == "No rows yet."
+
+
+def test_rows_can_be_read_back(contest):
+    _, options = contest(seeds=1)
+    for line in (options.out / "contest.jsonl").read_text().splitlines():
+        assert {"data", "regime", "seed", "method", "status", "versions"} <= json.loads(line).keys()

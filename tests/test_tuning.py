@@ -1,0 +1,385 @@
+"""What a classifier finds out by itself, against what is known of the data."""
+
+import warnings
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer, make_moons
+
+from aucmax import (
+    KernelAUCClassifier,
+    KernelAUCClassifierCV,
+    NystroemFeatures,
+    load_model,
+    save_model,
+    tuning,
+)
+from aucmax.features.fourier import FourierFeatures
+from aucmax.metrics import roc_auc
+from aucmax.tuning import Damping, Kernel, Sample, Settings, draw_sample, learn_metric, mean_outer, tune
+
+NO_DAMPING = Damping(1.0, 0.0)
+
+#: What leaves the metric alone to be found: each trial is one solve.
+FIXED = {"C": 1.0, "gamma": "distance", "standardize": True, "landmarks": "class-kmeans"}
+
+
+def ring(n=600, d=12, seed=0):
+    """The first two columns tell all, by the distance from the origin; the others are noise."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    away = np.hypot(X[:, 0], X[:, 1])
+    return X, (away + 0.2 * rng.normal(size=n) > 1.5).astype(int)
+
+
+def sample_of(X, y, seed=0):
+    rows, folds = draw_sample(y, np.random.default_rng(seed))
+    own = y[rows]
+    positives = [own == 1]
+    return Sample({True: X[rows].astype(np.float32)}, own, np.ones(rows.size), positives, folds)
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "laplacian", "polynomial", "linear"])
+def test_gradients_are_those_of_finite_differences(kernel):
+    rng = np.random.default_rng(0)
+    X, coef = rng.normal(size=(40, 3)), rng.normal(size=(2, 30))
+    mapped = NystroemFeatures(30, kernel=kernel, landmarks="uniform", random_state=0).fit(X)
+    rows, step = rng.normal(size=(8, 3)), 1e-6
+    for column, gradient in enumerate(mapped.gradients(rows, coef)):
+        for f in range(3):
+            moved = np.zeros(3)
+            moved[f] = step
+            up, down = (mapped.linear(rows + side * moved, coef.T)[:, column] for side in (1, -1))
+            np.testing.assert_allclose(gradient[:, f], (up - down) / (2 * step), rtol=1e-5, atol=1e-5)
+
+
+def test_gradients_of_fourier_features_are_those_of_finite_differences():
+    rng = np.random.default_rng(0)
+    mapped = FourierFeatures(20, random_state=0).fit(rng.normal(size=(40, 3)))
+    rows, coef, step = rng.normal(size=(8, 3)), rng.normal(size=(1, 20)), 1e-6
+    (gradient,) = mapped.gradients(rows, coef)
+    for f in range(3):
+        moved = step * np.eye(3)[f]
+        slope = (mapped.linear(rows + moved, coef.T) - mapped.linear(rows - moved, coef.T)) / (2 * step)
+        np.testing.assert_allclose(gradient[:, f], slope[:, 0], rtol=1e-5, atol=1e-7)
+
+
+def test_mean_outer_products_go_back_to_unstretched_rows():
+    rng = np.random.default_rng(0)
+    gradients, stretch, turn = (
+        rng.normal(size=(50, 3)),
+        np.array([1.0, 2.0, 3.0]),
+        rng.normal(size=(3, 3)),
+    )
+    outer = mean_outer([gradients], "diagonal", stretch)
+    np.testing.assert_allclose(outer, ((gradients * stretch) ** 2).mean(axis=0))
+    outer = mean_outer([gradients, gradients], "full", turn)
+    back = gradients @ turn.T
+    np.testing.assert_allclose(outer, back.T @ back / 50)
+
+
+def test_a_metric_keeps_the_size_of_squared_distances():
+    metric = learn_metric(np.array([4.0, 1.0, 0.0]), Damping(0.7, 0.1))
+    assert (metric**2).mean() == pytest.approx(1.0)
+    assert metric[0] > metric[1] > metric[2] == pytest.approx(np.sqrt(0.1))
+
+
+def test_a_full_metric_turns_with_the_rows():
+    rng = np.random.default_rng(0)
+    root, turn = rng.normal(size=(4, 4)), np.linalg.qr(rng.normal(size=(4, 4)))[0]
+    outer = root @ root.T
+    metric, turned = (learn_metric(each, Damping(0.7, 0.1)) for each in (outer, turn @ outer @ turn.T))
+    np.testing.assert_allclose(turned, turn @ metric @ turn.T, atol=1e-10)
+    # Of a diagonal one it is the diagonal metric.
+    diagonal = learn_metric(np.diag([3.0, 1.0, 2.0]), NO_DAMPING)
+    np.testing.assert_allclose(np.diag(diagonal), learn_metric(np.array([3.0, 1.0, 2.0]), NO_DAMPING))
+
+
+def test_no_gradient_gives_no_metric():
+    assert learn_metric(np.zeros(3), NO_DAMPING) is None
+    assert learn_metric(np.full(3, np.nan), NO_DAMPING) is None
+
+
+@pytest.mark.parametrize("kind", ["learned", "full"])
+def test_a_learnt_metric_finds_the_columns_that_tell(kind):
+    X, y = ring()
+    X_test, y_test = ring(2000, seed=1)
+    plain = KernelAUCClassifier(metric=None, **FIXED, random_state=0).fit(X, y)
+    model = KernelAUCClassifier(metric=kind, **FIXED, random_state=0).fit(X, y)
+    before, after = (roc_auc(y_test, each.decision_function(X_test)) for each in (plain, model))
+    assert after > before + 0.02
+    steep = model.metric_ if model.metric_.ndim == 1 else np.diag(model.metric_)
+    assert steep[:2].min() > 1.5 * steep[2:].max()
+    assert model.feature_importances_.sum() == pytest.approx(1.0)
+    assert set(np.argsort(-model.feature_importances_)[:2]) == {0, 1}
+    kept = [trial["kept"] for trial in model.trials_ if trial["what"].startswith("metric")]
+    assert any(kept)
+    assert plain.metric_ is None
+    assert not any(trial["what"].startswith("metric") for trial in plain.trials_)
+
+
+def test_a_metric_that_hurts_is_not_kept(monkeypatch):
+    X, y = ring(400)
+
+    def noise_alone(outer, damping):
+        return np.where(np.arange(12) < 2, 0.01, 1.0)
+
+    monkeypatch.setattr(tuning, "learn_metric", noise_alone)
+    model = KernelAUCClassifier(**FIXED, random_state=0).fit(X, y)
+    plain = KernelAUCClassifier(metric=None, **FIXED, random_state=0).fit(X, y)
+    assert model.metric_ is None
+    assert not any(trial["kept"] for trial in model.trials_ if "metric" in trial["what"])
+    np.testing.assert_array_equal(model.decision_function(X), plain.decision_function(X))
+
+
+def test_columns_that_all_tell_the_same_keep_the_plain_distance_or_lose_nothing():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1500, 6))
+    y = ((X**2).sum(axis=1) + rng.normal(size=1500) > 6).astype(int)
+    model = KernelAUCClassifier(random_state=0).fit(X[:500], y[:500])
+    plain = KernelAUCClassifier(metric=None, random_state=0).fit(X[:500], y[:500])
+    ours, before = (roc_auc(y[500:], each.decision_function(X[500:])) for each in (model, plain))
+    assert ours > before - 0.01
+
+
+def test_units_and_order_of_columns_do_not_matter():
+    X, y = ring(300)
+    model = KernelAUCClassifier(**FIXED, random_state=0)
+    scores = clone(model).fit(X, y).decision_function(X)
+    units = 2.0 ** np.arange(-6, 6)
+    np.testing.assert_allclose(clone(model).fit(X * units, y).decision_function(X * units), scores)
+    order = np.random.default_rng(0).permutation(12)
+    other = clone(model).fit(X[:, order], y)
+    np.testing.assert_allclose(other.decision_function(X[:, order]), scores, atol=0.02)
+    assert set(order[np.argsort(-other.feature_importances_)[:2]]) == {0, 1}
+
+
+def test_a_full_metric_does_not_see_a_turn_of_the_rows():
+    X, y = ring(300, d=5)
+    turn = np.linalg.qr(np.random.default_rng(0).normal(size=(5, 5)))[0]
+    model = KernelAUCClassifier(metric="full", **{**FIXED, "standardize": False}, random_state=0)
+    scores, turned = (clone(model).fit(rows, y).decision_function(rows) for rows in (X, X @ turn))
+    np.testing.assert_allclose(turned, scores, atol=0.02)
+
+
+def test_the_papers_settings_are_one_argument_away():
+    X, y = ring(300)
+    ours = KernelAUCClassifier(preset="paper", random_state=0).fit(X, y)
+    named = KernelAUCClassifier(
+        10.0,
+        gamma="distance",
+        n_landmarks=300,
+        landmarks="kmeans",
+        metric=None,
+        standardize=True,
+        random_state=0,
+    ).fit(X, y)
+    np.testing.assert_array_equal(ours.decision_function(X), named.decision_function(X))
+    assert ours.trials_ == named.trials_ == []
+    assert ours.settings_ == {
+        "C": 10.0,
+        "gamma": "distance",
+        "n_landmarks": 1600,
+        "landmarks": "kmeans",
+        "standardize": True,
+    }
+
+
+def test_what_is_given_stays():
+    X, y = ring(300)
+    model = KernelAUCClassifier(
+        3.0, gamma=0.1, n_landmarks=40, landmarks="uniform", standardize="quantile", random_state=0
+    ).fit(X, y)
+    given = {"C": 3.0, "gamma": 0.1, "n_landmarks": 40, "landmarks": "uniform"}
+    assert model.settings_ == {**given, "standardize": "quantile"}
+    assert model.feature_map_.gamma_ == 0.1
+    assert all(trial["C"] == 3.0 and trial["gamma"] == 1.0 for trial in model.trials_)
+
+
+def test_the_same_seed_gives_the_same_model():
+    X, y = ring(300)
+    first, second = (KernelAUCClassifier(1.0, random_state=3).fit(X, y) for _ in range(2))
+    assert first.trials_ == second.trials_
+    np.testing.assert_array_equal(first.decision_function(X), second.decision_function(X))
+
+
+def test_long_tails_are_brought_to_ranks():
+    rng = np.random.default_rng(0)
+    Z = rng.normal(size=(1500, 3))
+    y = (Z[:, 0] * Z[:, 1] + 0.3 * rng.normal(size=1500) > 0).astype(int)
+    X = np.exp(3.0 * Z)
+    model = KernelAUCClassifier(metric=None, random_state=0).fit(X[:500], y[:500])
+    assert model.settings_["standardize"] == "quantile"
+    plain = KernelAUCClassifier(metric=None, standardize=True, random_state=0).fit(X[:500], y[:500])
+    ours, before = (roc_auc(y[500:], each.decision_function(X[500:])) for each in (model, plain))
+    assert ours > before + 0.05
+
+
+def test_more_landmarks_where_they_pay():
+    X = np.random.default_rng(0).uniform(size=(6000, 2)).astype(np.float32)
+    fixed = Settings(C=16.0, gamma=500.0, landmarks="kmeans", standardize=True)
+    narrow = Kernel(gamma=500.0, fixed=True)
+    board = (np.floor(24 * X).sum(axis=1) % 2).astype(int)  # every square needs its landmarks
+    settings, trials = tune(sample_of(X, board), fixed, narrow, metric=None)
+    assert settings.n_landmarks == 2000
+    assert [trial["kept"] for trial in trials] == [True, True, True]
+    halves = (X[:, 0] > 0.5).astype(int)
+    settings, trials = tune(sample_of(X, halves), fixed, narrow, metric=None)
+    assert settings.n_landmarks == 1000
+
+
+def test_a_sample_takes_the_rarer_class_whole():
+    y = np.zeros(100_000, dtype=int)
+    y[:300] = 1
+    rows, folds = draw_sample(y, np.random.default_rng(0))
+    assert rows.size == tuning.FOLDED_ROWS
+    assert y[rows].sum() == 300
+    assert len(folds) == 3
+    held_out = np.concatenate([test for _, test in folds])
+    np.testing.assert_array_equal(np.sort(held_out), np.arange(rows.size))
+    y[:50_000] = 1
+    rows, folds = draw_sample(y, np.random.default_rng(0))
+    assert rows.size == tuning.SAMPLE_ROWS
+    assert y[rows].sum() == rows.size / 2
+    assert len(folds) == 1
+
+
+def test_few_rows_try_nothing_and_say_so(capsys):
+    X, y = ring(99)
+    model = KernelAUCClassifier(random_state=0, verbose=1).fit(X, y)
+    assert model.trials_ == []
+    assert model.settings_["C"] == 10.0
+    assert "Nothing is tried out" in capsys.readouterr().err
+    with pytest.warns(UserWarning, match="there are 99 rows, and 100 are needed"):
+        KernelAUCClassifier(metric="learned", random_state=0).fit(X, y)
+
+
+def test_a_tiny_class_tries_nothing():
+    X, y = ring(300)
+    few = np.r_[np.flatnonzero(y == 0)[:200], np.flatnonzero(y == 1)[:5]]
+    with pytest.warns(UserWarning, match="the smallest class has 5 rows, and 10 are needed"):
+        model = KernelAUCClassifier(metric="learned", random_state=0).fit(X[few], y[few])
+    assert model.metric_ is None
+
+
+@pytest.mark.parametrize(
+    "X",
+    [
+        np.ones((200, 3)),
+        np.random.default_rng(0).normal(size=(200, 1)),
+        np.random.default_rng(0).normal(size=(120, 300)),
+        np.repeat(np.random.default_rng(0).normal(size=(200, 2)), 4, axis=1),
+    ],
+    ids=["a constant score", "one column", "more columns than rows", "collinear columns"],
+)
+@pytest.mark.parametrize("metric", ["learned", "full"])
+def test_odd_rows_are_fitted_without_a_warning(X, metric):
+    y = (np.arange(len(X)) % 3 == 0).astype(int)
+    y = np.where(np.arange(len(X)) % 7 == 0, y, (X[:, 0] > 0).astype(int)) if np.ptp(X) else y
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = KernelAUCClassifier(1.0, metric=metric, random_state=0).fit(X, y)
+    assert np.isfinite(model.decision_function(X)).all()
+
+
+def test_a_minority_smaller_than_its_share_of_landmarks():
+    X, y = ring(2000)
+    rare = np.sort(np.r_[np.flatnonzero(y == 0), np.flatnonzero(y == 1)[:25]])
+    model = KernelAUCClassifier(random_state=0).fit(X[rare], y[rare])
+    X_test, y_test = ring(2000, seed=1)
+    assert roc_auc(y_test, model.decision_function(X_test)) > 0.8
+
+
+def test_sparse_rows_several_classes_and_weights():
+    X, y = load_breast_cancer(return_X_y=True)
+    kinds = np.where(y == 0, 0, 1 + (X[:, 0] > np.median(X[y == 1, 0])))
+    model = KernelAUCClassifier(1.0, random_state=0).fit(sparse.csr_array(X), kinds)
+    assert model.settings_["standardize"] is True
+    assert model.decision_function(sparse.csr_array(X)).shape == (569, 3)
+    weight = np.where(np.arange(569) < 400, 1.0, 0.0)
+    weighted, fewer = (
+        KernelAUCClassifier(1.0, random_state=0).fit(X, y, sample_weight=weight),
+        KernelAUCClassifier(1.0, random_state=0).fit(X[:400], y[:400]),
+    )
+    np.testing.assert_array_equal(weighted.decision_function(X), fewer.decision_function(X))
+
+
+def test_a_tuned_model_is_saved_and_told_apart(tmp_path):
+    X, y = ring(300)
+    model = KernelAUCClassifier(random_state=0).fit(X, y)
+    save_model(model, tmp_path / "model.aucmax")
+    back = load_model(tmp_path / "model.aucmax")
+    np.testing.assert_array_equal(back.decision_function(X), model.decision_function(X))
+    np.testing.assert_array_equal(back.feature_importances_, model.feature_importances_)
+    assert back.settings_ == model.settings_
+    assert back.trials_ == model.trials_
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"metric": "learnd"}, "metric must be one of"),
+        ({"preset": "papr"}, "preset must be one of"),
+        ({"standardize": "ranks"}, "standardize must be one of"),
+        ({"effort": 0}, "effort must be"),
+        ({"metric": "learned", "feature_map": "fourier"}, "feature_map='nystroem'"),
+        ({"metric": "full", "kernel": "linear"}, "kernel='rbf' or 'laplacian'"),
+        ({"metric": "learned", "landmarks": np.ones((3, 12))}, "landmarks, so they cannot be given"),
+    ],
+)
+def test_bad_parameters_are_refused_with_a_sentence(parameters, message):
+    X, y = ring(120)
+    with pytest.raises(ValueError, match=message):
+        KernelAUCClassifier(**parameters).fit(X, y)
+
+
+def test_a_full_metric_of_sparse_rows_is_refused():
+    X, y = ring(120)
+    with pytest.raises(ValueError, match='metric="full" is for dense rows'):
+        KernelAUCClassifier(metric="full").fit(sparse.csr_array(X), y)
+
+
+def test_moons_need_no_metric():
+    X, y = make_moons(300, noise=0.2, random_state=0)
+    model = KernelAUCClassifier(random_state=0).fit(X, y)
+    assert roc_auc(y, model.decision_function(X)) > 0.97
+
+
+def test_a_search_learns_a_metric_for_each_fold_by_itself(monkeypatch):
+    X, y = ring(500)
+    X_test, y_test = ring(2000, seed=1)
+    seen = []
+    find = KernelAUCClassifierCV._find_settings
+
+    def finding(self, X, codes, weight):
+        seen.append(len(codes))
+        return find(self, X, codes, weight)
+
+    monkeypatch.setattr(KernelAUCClassifierCV, "_find_settings", finding)
+    given = {"Cs": [0.1, 1.0], "gammas": [1.0, 2.0], "n_landmarks": 200, "random_state": 0}
+    model = KernelAUCClassifierCV(metric="learned", **given).fit(X, y)
+    assert seen == [500, 333, 333, 334]
+    plain = KernelAUCClassifierCV(map_per_fold=True, **given).fit(X, y)
+    before, after = (roc_auc(y_test, each.decision_function(X_test)) for each in (plain, model))
+    assert after > before + 0.02
+    # What folds that had no part of a row say of it is no better than what is true.
+    assert roc_auc(y, model.held_out_scores_) < after + 0.02
+    assert roc_auc(y, model.held_out_scores_) > roc_auc(y, plain.held_out_scores_)
+    assert not hasattr(model, "_given")
+    seen.clear()
+    KernelAUCClassifierCV(metric="learned", map_per_fold=False, **given).fit(X, y)
+    assert seen == [500]
+
+
+def test_a_search_without_a_metric_tries_nothing():
+    X, y = ring(300)
+    model = KernelAUCClassifierCV(2, random_state=0).fit(X, y)
+    assert model.trials_ == []
+    assert model.settings_["landmarks"] == "kmeans"
+    tried = KernelAUCClassifierCV(gamma="auto", landmarks="auto", standardize="auto", random_state=0)
+    tried.fit(X, y)
+    assert tried.trials_
+    assert tried.metric_ is None
+    np.testing.assert_allclose(tried.Cs_[2], tried.settings_["C"])
