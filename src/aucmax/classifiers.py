@@ -119,6 +119,16 @@ class _NewtonClassifier(WeightedClassifier):
         warn_user(f"{type(self).__name__} stopped {done} the optimum: {advice}.", ConvergenceWarning)
 
 
+def _scalings(X: Any) -> list[Any]:
+    """What is worth trying on rows: as they are only if their columns are of one kind."""
+    if is_sparse(X):
+        return [True]
+    spread = X.std(axis=0)
+    spread = spread[spread > 0]
+    alike = spread.size > 1 and spread.max() <= _ALIKE * spread.min()
+    return [True, "quantile", False] if alike else [True, "quantile"]
+
+
 def _is_auto(value: Any) -> bool:
     return isinstance(value, str) and value == "auto"
 
@@ -136,6 +146,9 @@ UNTRIED = replace(PLAIN, landmarks="class-kmeans")
 
 #: Kernels whose width can be tried out.
 _TRIED_KERNELS = ("rbf", "laplacian")
+
+#: Columns whose deviations are within this factor may be in one unit, as pixels or indicators are.
+_ALIKE = 100.0
 
 #: A full metric is a matrix of columns by columns.
 _MOST_COLUMNS_FULL = 2000
@@ -235,9 +248,7 @@ class KernelScores:
         seed = draw_seed(self.random_state)
         rows, folds = draw_sample(codes, np.random.default_rng(seed))
         part, own, u = X[rows], codes[rows], weight[rows]
-        scalings = [asked.standardize]
-        if asked.standardize is None:
-            scalings = [True] if is_sparse(part) else [True, "quantile"]
+        scalings = _scalings(part) if asked.standardize is None else [asked.standardize]
         # Rows of the sample stand for all of their class.
         stand_for = u * (np.bincount(codes, weight) / np.bincount(own, u))[own]
         sample = Sample(
@@ -511,8 +522,8 @@ class KernelAUCClassifier(KernelScores, _NewtonClassifier):
         is large. It projects the features, block by block; "auto" is as with other kernels.
     standardize : {"auto", "quantile"} or bool, default="auto"
         True scales columns to unit variance and, unless ``X`` is sparse, to zero mean; "quantile"
-        brings them to normal scores by rank, which helps where they have long tails; "auto" is the
-        better of the two.
+        brings them to normal scores by rank, which helps where they have long tails; False leaves them
+        as they are, which may help where they are all of one kind. "auto" is the best of the three.
     tol : float, default=1e-4
         Relative distance to the minimum, estimated by the Newton decrement, at which to stop.
     max_iter : int or "auto", default="auto"

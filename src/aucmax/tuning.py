@@ -4,7 +4,8 @@ All of it is tried on a sample of the rows, some of which are held out: a third 
 smaller class is large, else each in its turn. One thing after another is settled:
 
 1. C and gamma, by climbing: gamma in factors of two around the distance rule, C in factors of four.
-2. Columns standardised, or brought to normal scores by rank, which helps where they have long tails.
+2. Columns standardised, or brought to normal scores by rank, which helps where they have long tails, or
+   left in their own units.
 3. Landmarks of each class, of all rows together, or at random.
 4. The metric. Columns (or directions) along which the learnt score is steep are stretched, the others
    shrunk: the metric is the mean outer product of the score's gradient (the average gradient outer
@@ -278,15 +279,20 @@ class Race:
                 break
         return best
 
-    def climb(self, near: Result | None = None, same_gamma: bool = False) -> Result:
-        """The best C, and gamma unless it is to stay, from those of a kindred race or from nowhere."""
+    def climb(
+        self,
+        near: Result | None = None,
+        steps: Sequence[float] = (_GAMMA_STEP, 1.0 / _GAMMA_STEP),
+    ) -> Result:
+        """The best C and gamma, from those of a kindred race or from nowhere.
+
+        Gamma goes by one of the steps as long as that helps, then, if it did not, by the next.
+        """
         if near is None:
             best = self.walk(1.0, 4.0**-2, patience=2)
         else:
             best = self.walk(near.gamma, max(near.C / _C_STEP, _C_RANGE[0]), patience=1)
-        if same_gamma or self._kernel.fixed:
-            return best
-        for step in (_GAMMA_STEP, 1.0 / _GAMMA_STEP):
+        for step in () if self._kernel.fixed else steps:
             improved = False
             while _GAMMA_RANGE[0] <= best.gamma * step <= _GAMMA_RANGE[1]:
                 # A wider kernel wants a larger C.
@@ -334,13 +340,11 @@ def tune(
     best = race.climb()
     tried("as it is", best, True)
 
-    def contest(
-        what: str, settings: Settings, metrics: Sequence[Array | None], same_gamma: bool = False
-    ) -> bool:
+    def contest(what: str, settings: Settings, metrics: Sequence[Array | None], **steps: Any) -> bool:
         """Try another setting, and go on with it if it is better."""
         nonlocal race, best
         other = Race(sample, settings, metrics, kernel, seed)
-        result = other.climb(best, same_gamma)
+        result = other.climb(best, **steps)
         kept = result.beats(best)
         tried(what, result, kept)
         if kept:
@@ -348,12 +352,13 @@ def tune(
         return kept
 
     for scaling in scalings[1:]:
-        contest("columns by rank", replace(settings, standardize=scaling), plain)
+        what = "columns by rank" if scaling == "quantile" else "columns in their own units"
+        contest(what, replace(settings, standardize=scaling), plain)
     smallest = min(train.size for train, _ in sample.folds)
     if fixed.landmarks is None and smallest > (fixed.n_landmarks or FIRST_LANDMARKS):
         names = {"kmeans": "landmarks of all rows", "uniform": "landmarks at random"}
         for strategy, what in names.items():
-            contest(what, replace(race.settings, landmarks=strategy), plain, same_gamma=True)
+            contest(what, replace(race.settings, landmarks=strategy), plain, steps=())
     chain: list[tuple[Damping, Result]] = []  # of each round kept: how damped, and from what
     if metric is not None:
         dampings: Sequence[Damping] = DAMPINGS
@@ -407,7 +412,7 @@ def _count_landmarks(
     while 2 * count <= min(MOST_TRIED, smallest // 2, most):
         settings = replace(race.settings, n_landmarks=2 * count)
         other = Race(sample, settings, race.metrics, kernel, seed)
-        result = other.climb(best)
+        result = other.climb(best, steps=[_GAMMA_STEP])  # closer landmarks allow a narrower kernel
         share = (result.auc - best.auc) / max(1.0 - best.auc, 1e-12)
         kept = share > _WORTH_DOUBLING and result.beats(best)
         tried(f"{2 * count} landmarks", result, kept)
