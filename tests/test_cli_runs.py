@@ -27,7 +27,7 @@ def place(tmp_path_factory):
     folder = tmp_path_factory.mktemp("runs")
     people(400).write_csv(folder / "train.csv")
     people(300, seed=1).write_csv(folder / "new.csv")
-    assert run(folder, "train train.csv --target left --landmarks 20 --gammas 1")[0] == 0
+    assert run(folder, "train train.csv --target left --landmarks 20 --preset paper")[0] == 0
     return folder
 
 

@@ -193,7 +193,9 @@ def strange(table):
 def test_a_table_of_all_kinds_of_columns_goes_in_whole(kind, calibration, tmp_path):
     tables = pytest.importorskip("aucmax.tables")
     table = frame()
-    model = tables.TableModel(Cs=2, n_landmarks=40, kernel=kind, calibration=calibration)
+    model = tables.TableModel(
+        preset="paper", Cs=2, n_landmarks=40, kernel=kind, calibration=calibration
+    )
     model.fit(table, target(table))
     asked = strange(table)
     to_onnx(model, tmp_path / "made.onnx")

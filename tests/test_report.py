@@ -46,7 +46,7 @@ def customers(rows=600, seed=0):
 
 @pytest.fixture(scope="module")
 def model():
-    return fit_table(customers(), "left", n_landmarks=60, Cs=6)
+    return fit_table(customers(), "left", preset="paper", n_landmarks=60, Cs=6)
 
 
 @pytest.fixture(scope="module")
@@ -229,7 +229,7 @@ def test_hostile_labels_and_file_names_are_text_as_well(tmp_path):
         .with_columns(left=pl.col("left").replace("yes", EVIL))
         .rename({"left": EVIL_NAME * 2})
     )
-    model = fit_table(table, EVIL_NAME * 2, n_landmarks=20, Cs=3)
+    model = fit_table(table, EVIL_NAME * 2, preset="paper", n_landmarks=20, Cs=3)
     page = read(write_report(model, table, tmp_path / "r.html"))
     assert len([tag for tag, _ in page.tags if tag == "script"]) == 2
     assert not [attrs for _, attrs in page.tags if any(name.startswith("on") for name in attrs)]

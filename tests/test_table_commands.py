@@ -50,7 +50,10 @@ def place(tmp_path_factory):
     folder = tmp_path_factory.mktemp("tables")
     people().write_csv(folder / "train.csv")
     people(400, seed=1).write_csv(folder / "new.csv")
-    code, told = run(folder, "train", "train.csv", "--target", "left", "--landmarks", "60", "--json")
+    code, told = run(
+        folder,
+        *["train", "train.csv", "--target", "left", "--landmarks", "60", "--preset", "paper", "--json"],
+    )
     assert code == 0
     (folder / "train.json").write_text(told)
     return folder
@@ -181,7 +184,7 @@ def test_a_column_kept_is_as_it_was_written_though_the_model_takes_it_for_a_numb
     table = pl.DataFrame({"account": rng.integers(10**17, 10**18, 200), "x": rng.normal(size=200)})
     table = table.with_columns(y=(pl.col("x") > 0.5).cast(pl.Int8))
     table.write_csv(tmp_path / "t.csv")
-    run(tmp_path, "train t.csv --target y --landmarks 20 --gammas 1")
+    run(tmp_path, "train t.csv --target y --landmarks 20 --preset paper")
     assert "account" in load_model(tmp_path / "model.aucmax").reading_schema
     assert run(tmp_path, "predict model.aucmax t.csv --id account -o s.csv")[0] == 0
     found = pl.read_csv(tmp_path / "s.csv")
@@ -245,7 +248,7 @@ def test_evaluate_reads_categories_as_predict_does(tmp_path):
     )
     table.write_csv(tmp_path / "t.csv")
     table.filter(pl.col("code") != "B7").write_csv(tmp_path / "new.csv")  # numbers, by their looks
-    run(tmp_path, "train t.csv --target y --landmarks 20 --gammas 1")
+    run(tmp_path, "train t.csv --target y --landmarks 20 --preset paper")
     assert run(tmp_path, "predict model.aucmax new.csv -o s.csv")[0] == 0
     code, told = run(tmp_path, "evaluate model.aucmax new.csv --json")
     assert code == 0
@@ -261,7 +264,7 @@ def test_a_libsvm_file_may_end_before_the_last_feature(tmp_path):
     lines = [f"{int(v[0] > 0)} 1:{v[0]:.3f} 2:{v[1]:.3f} 3:{v[2]:.3f}\n" for v in values]
     (tmp_path / "t.libsvm").write_text("".join(lines))
     (tmp_path / "new.libsvm").write_text("".join(line.rsplit(" ", 1)[0] + "\n" for line in lines))
-    run(tmp_path, "train t.libsvm --target target --landmarks 20 --gammas 1")
+    run(tmp_path, "train t.libsvm --target target --landmarks 20 --preset paper")
     for command in ("predict", "evaluate"):
         assert run(tmp_path, command, "model.aucmax", "new.libsvm")[0] == 0
 

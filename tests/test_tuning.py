@@ -222,11 +222,11 @@ def test_more_landmarks_where_they_pay():
     fixed = Settings(C=16.0, gamma=500.0, landmarks="kmeans", standardize=True)
     narrow = Kernel(gamma=500.0, fixed=True)
     board = (np.floor(24 * X).sum(axis=1) % 2).astype(int)  # every square needs its landmarks
-    settings, trials = tune(sample_of(X, board), fixed, narrow, metric=None)
+    settings, trials, _ = tune(sample_of(X, board), fixed, narrow, metric=None)
     assert settings.n_landmarks == 2000
     assert [trial["kept"] for trial in trials] == [True, True, True]
     halves = (X[:, 0] > 0.5).astype(int)
-    settings, trials = tune(sample_of(X, halves), fixed, narrow, metric=None)
+    settings, trials, _ = tune(sample_of(X, halves), fixed, narrow, metric=None)
     assert settings.n_landmarks == 1000
 
 
@@ -254,6 +254,25 @@ def test_few_rows_try_nothing_and_say_so(capsys):
     assert "Nothing is tried out" in capsys.readouterr().err
     with pytest.warns(UserWarning, match="there are 99 rows, and 100 are needed"):
         KernelAUCClassifier(metric="learned", random_state=0).fit(X, y)
+
+
+def test_little_memory_tries_little_or_nothing():
+    y = np.arange(50_000) % 2
+    assert draw_sample(y, np.random.default_rng(0), room=120e6)[0].size == 5000
+    X, y = ring(300)
+    with pytest.warns(UserWarning, match="max_memory leaves 7.* MB for trials"):
+        KernelAUCClassifier(metric="learned", max_memory="16MB", random_state=0).fit(X, y)
+
+
+def test_rows_in_a_file_find_what_rows_in_memory_do(tmp_path):
+    X, y = ring(300)
+    mapped = np.memmap(tmp_path / "rows", np.float64, "w+", shape=X.shape)
+    mapped[:] = X
+    model = KernelAUCClassifier(1.0, random_state=0)
+    held, blocks = clone(model).fit(X, y), clone(model).fit(mapped, y)
+    assert blocks.settings_["standardize"] == held.settings_["standardize"]
+    np.testing.assert_allclose(blocks.metric_, held.metric_, rtol=1e-6)
+    np.testing.assert_allclose(blocks.decision_function(X), held.decision_function(X), atol=1e-3)
 
 
 def test_a_tiny_class_tries_nothing():
@@ -351,16 +370,16 @@ def test_a_search_learns_a_metric_for_each_fold_by_itself(monkeypatch):
     X, y = ring(500)
     X_test, y_test = ring(2000, seed=1)
     seen = []
-    find = KernelAUCClassifierCV._find_settings
+    learn = KernelAUCClassifierCV._learn_again
 
-    def finding(self, X, codes, weight):
+    def learning(self, X, codes, weight):
         seen.append(len(codes))
-        return find(self, X, codes, weight)
+        return learn(self, X, codes, weight)
 
-    monkeypatch.setattr(KernelAUCClassifierCV, "_find_settings", finding)
+    monkeypatch.setattr(KernelAUCClassifierCV, "_learn_again", learning)
     given = {"Cs": [0.1, 1.0], "gammas": [1.0, 2.0], "n_landmarks": 200, "random_state": 0}
     model = KernelAUCClassifierCV(metric="learned", **given).fit(X, y)
-    assert seen == [500, 333, 333, 334]
+    assert seen == [333, 333, 334]
     plain = KernelAUCClassifierCV(map_per_fold=True, **given).fit(X, y)
     before, after = (roc_auc(y_test, each.decision_function(X_test)) for each in (plain, model))
     assert after > before + 0.02
@@ -370,7 +389,7 @@ def test_a_search_learns_a_metric_for_each_fold_by_itself(monkeypatch):
     assert not hasattr(model, "_given")
     seen.clear()
     KernelAUCClassifierCV(metric="learned", map_per_fold=False, **given).fit(X, y)
-    assert seen == [500]
+    assert seen == []
 
 
 def test_a_search_without_a_metric_tries_nothing():

@@ -50,9 +50,12 @@ from aucmax.tuning import (
     Kernel,
     Sample,
     Settings,
+    as_rounds,
     draw_sample,
+    learn_rounds,
     mean_outer,
     most_landmarks,
+    plain_rounds,
     too_few,
     tune,
 )
@@ -229,52 +232,69 @@ class KernelScores:
 
     def _settle(self, X: Any, codes: np.ndarray, weight: np.ndarray) -> None:
         """Find out what is left open: ``settings_`` and ``metric_``, ``trials_`` if any were made."""
-        found, trials = self._kept.once(  # type: ignore[attr-defined]
+        found, self.trials_, self._rounds = self._kept.once(  # type: ignore[attr-defined]
             "settings", lambda: self._find_settings(X, codes, weight)
         )
         self.settings_ = {name: value for name, value in found.items() if name != "metric"}
-        self.metric_, self.trials_ = found["metric"], trials
+        self.metric_ = found["metric"]
 
     def _find_settings(
         self, X: Any, codes: np.ndarray, weight: np.ndarray
-    ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    ) -> tuple[dict[str, Any], list[dict[str, Any]], list[list[float]]]:
+        """As plain data: the settings, what was tried, and the rounds of the metric."""
         asked, metric = self._asked(), self._metric_kind(X)
         if not self._can_try() or not self._leaves_open(asked, metric):
-            return vars(asked.filled(PLAIN if self.preset is None else PAPER)), []
-        why = too_few(codes)
+            return vars(asked.filled(PLAIN if self.preset is None else PAPER)), [], []
+        why = too_few(codes, self._room(X))
         if why is not None:
             self._tell_untried(why)
-            return vars(asked.filled(UNTRIED)), []
+            return vars(asked.filled(UNTRIED)), [], []
         seed = draw_seed(self.random_state)
-        rows, folds = draw_sample(codes, np.random.default_rng(seed))
-        part, own, u = X[rows], codes[rows], weight[rows]
-        scalings = _scalings(part) if asked.standardize is None else [asked.standardize]
-        # Rows of the sample stand for all of their class.
-        stand_for = u * (np.bincount(codes, weight) / np.bincount(own, u))[own]
-        sample = Sample(
-            {each: self._trial_rows(part, stand_for, each) for each in scalings},
-            own,
-            u,
-            self._positives(own),  # type: ignore[attr-defined]
-            folds,
-        )
-        kernel = Kernel(
-            self.kernel,
-            "distance" if asked.gamma is None else asked.gamma,
-            asked.gamma is not None,
-            self.degree,
-            self.coef0,
-        )
-        settings, trials = tune(
-            sample,
+        settings, trials, rounds = tune(
+            self._trial_sample(X, codes, weight, seed),
             asked,
-            kernel,
+            self._trial_kernel(),
             metric=metric,
             seed=seed,
             most_landmarks=most_landmarks(X.shape[0], X.shape[1], self.effort),
             say=self._say,
         )
-        return vars(settings), trials
+        return vars(settings), trials, plain_rounds(rounds)
+
+    def _learn_again(self, X: Any, codes: np.ndarray, weight: np.ndarray) -> np.ndarray | None:
+        """The metric that rows would have with what was found, by as many rounds."""
+        settings = Settings(**self.settings_)
+        seed, kind = draw_seed(self.random_state), self._metric_kind(X)
+        sample = self._trial_sample(X, codes, weight, seed, [settings.standardize])
+        rounds = as_rounds(self._rounds)
+        return learn_rounds(sample, settings, rounds, str(kind), self._trial_kernel(), seed)
+
+    def _trial_kernel(self) -> Kernel:
+        given = not _is_auto(self.gamma)
+        rule = self.gamma if given else "distance"
+        return Kernel(self.kernel, rule, given, self.degree, self.coef0)
+
+    def _trial_sample(
+        self,
+        X: Any,
+        codes: np.ndarray,
+        weight: np.ndarray,
+        seed: int,
+        scalings: list[Any] | None = None,
+    ) -> Sample:
+        rows, folds = draw_sample(codes, np.random.default_rng(seed), self._room(X))
+        part, own, u = X[rows], codes[rows], weight[rows]
+        if scalings is None:
+            scalings = _scalings(part) if _is_auto(self.standardize) else [self.standardize]
+        # Rows of the sample stand for all of their class.
+        stand_for = u * (np.bincount(codes, weight) / np.bincount(own, u))[own]
+        scaled = {each: self._trial_rows(part, stand_for, each) for each in scalings}
+        positives = self._positives(own)  # type: ignore[attr-defined]
+        return Sample(scaled, own, u, positives, folds, self._room(X))
+
+    def _room(self, X: Any) -> float:
+        """Bytes for trials: half of what rows leave."""
+        return max(0.0, 0.5 * (budget_bytes(self.max_memory) - (0 if is_remote(X) else held_bytes(X))))
 
     def _trial_rows(self, X: Any, weight: np.ndarray, standardize: Any) -> Any:
         scaler = self._fit_scaler(X, weight, standardize)

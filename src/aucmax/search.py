@@ -611,21 +611,20 @@ class KernelAUCClassifierCV(KernelScores, _SearchCV):
     def _maps_apart(self, n_rows: int) -> bool:
         if self.map_per_fold != "auto":
             return bool(self.map_per_fold)
-        few = n_rows <= _ROWS_APART and self.metric is not None
-        return few and bool(self.trials_) and self.refit and self.time_budget is None
+        few = n_rows <= _ROWS_APART and self.metric_ is not None
+        return few and self.refit and self.time_budget is None
 
     @contextmanager
-    def _settled_for(self, fold: Fold, codes: np.ndarray, name: str) -> Iterator[None]:
-        """Under what is found of a fold's own rows."""
-        kept = self.settings_, self.metric_, self.trials_
-        X, own, weight = drop_absent(self._given, codes, fold.weight)
-        found, _ = self._kept.once(name, lambda: self._find_settings(X, own, weight))
-        self.settings_ = {key: value for key, value in found.items() if key != "metric"}
-        self.metric_ = found["metric"]
+    def _metric_of(self, fold: Fold, codes: np.ndarray, name: str) -> Iterator[None]:
+        """Under the metric that a fold's own rows give."""
+        kept = self.metric_
+        if kept is not None:
+            rows = drop_absent(self._given, codes, fold.weight)
+            self.metric_ = self._kept.once(name, lambda: self._learn_again(*rows))
         try:
             yield
         finally:
-            self.settings_, self.metric_, self.trials_ = kept
+            self.metric_ = kept
 
     def _grid(self, positives: Sequence[np.ndarray], weight: np.ndarray) -> np.ndarray:
         if self.trials_ and isinstance(self.Cs, str):
@@ -703,7 +702,7 @@ class KernelAUCClassifierCV(KernelScores, _SearchCV):
         by_fold = []
         for number, fold in enumerate(columns.folds):
             name = f"map of fold {number}"
-            with self._settled_for(fold, codes, f"settings of fold {number}"):
+            with self._metric_of(fold, codes, f"metric of fold {number}"):
                 scaler = self._fit_scaler(self._given, fold.weight)
                 rows = self._block_rows(scale_rows(scaler, self._given))
                 mapped = self._fit_map(rows, codes, fold.weight, name)

@@ -31,6 +31,7 @@ import numpy.typing as npt
 from sklearn.model_selection import StratifiedKFold
 
 from aucmax._checks import is_sparse
+from aucmax._memory import format_bytes
 from aucmax._threads import cpu_count, one_blas_thread
 from aucmax.features.kernels import resolve_gamma
 from aucmax.features.landmarks import equal_shares
@@ -62,6 +63,9 @@ MIN_ROWS = 100
 #: Landmarks to begin with, and the most that are tried on the sample.
 FIRST_LANDMARKS = 500
 MOST_TRIED = 2000
+
+#: Bytes that trials hold for a row and a landmark: distances and features, of three folds, twice.
+_TRIAL_BYTES = 48
 
 #: The grids, in steps of these factors, and their ends. C is per average row; gamma is a multiple of
 #: the distance rule.
@@ -95,6 +99,15 @@ class Damping:
 
     power: float
     identity: float
+
+
+@dataclass(frozen=True)
+class Round:
+    """A round of the metric that was kept: how damped, and the C and gamma it was learnt with."""
+
+    damping: Damping
+    C: float
+    gamma: float  # a multiple of the rule
 
 
 #: Weakest first: the stronger has to be better beyond noise.
@@ -147,6 +160,13 @@ class Sample:
     weight: Array
     positives: Sequence[Array]
     folds: Sequence[tuple[Array, Array]]
+    room: float = np.inf  #: bytes for the trials
+
+    @property
+    def most_landmarks(self) -> int:
+        """That may be tried: half of a fold's training rows, as far as there is room."""
+        smallest = min(train.size for train, _ in self.folds)
+        return int(min(MOST_TRIED, smallest // 2, self.room / (_TRIAL_BYTES * self.codes.size)))
 
 
 @dataclass
@@ -316,8 +336,8 @@ def tune(
     seed: int = 0,
     most_landmarks: int = MOST_TRIED,
     say: Say = lambda text: None,
-) -> tuple[Settings, list[dict[str, Any]]]:
-    """Settle what is open in ``fixed``, by trials on the sample; a record of each of them.
+) -> tuple[Settings, list[dict[str, Any]], list[Round]]:
+    """Settle what is open in ``fixed``, by trials on the sample; their records; rounds of the metric.
 
     ``metric`` is None, "diagonal" or "full"; ``most_landmarks`` the most that may come out. Scalings
     are tried in the order of ``sample.rows``.
@@ -359,7 +379,7 @@ def tune(
         names = {"kmeans": "landmarks of all rows", "uniform": "landmarks at random"}
         for strategy, what in names.items():
             contest(what, replace(race.settings, landmarks=strategy), plain, steps=())
-    chain: list[tuple[Damping, Result]] = []  # of each round kept: how damped, and from what
+    rounds: list[Round] = []
     if metric is not None:
         dampings: Sequence[Damping] = DAMPINGS
         for number in range(1, MAX_ROUNDS + 1):
@@ -378,20 +398,20 @@ def tune(
                     kept = damping
             if kept is None:
                 break
-            chain.append((kept, judged))
+            rounds.append(Round(kept, judged.C, judged.gamma))
             dampings = (kept,)
     settings = race.settings
     if fixed.n_landmarks is None:
         best, count = _count_landmarks(sample, race, best, kernel, seed, most_landmarks, tried)
         settings = replace(settings, n_landmarks=count)
-    learnt = _on_all(sample, settings, chain, metric, kernel, rng) if chain else None
     if settings.landmarks is None:
         settings = replace(settings, landmarks="class-kmeans")
+    learnt = learn_rounds(sample, settings, rounds, str(metric), kernel, seed)
     if not kernel.fixed:
         rows = stretched(sample.rows[settings.standardize], learnt)
         rule = resolve_gamma(kernel.gamma, rows, sample.weight, kernel.name)
         settings = replace(settings, gamma=best.gamma * rule)
-    return replace(settings, C=best.C, metric=learnt), records
+    return replace(settings, C=best.C, metric=learnt), records, rounds
 
 
 def _count_landmarks(
@@ -407,9 +427,8 @@ def _count_landmarks(
 
     At least a thousand are taken: they cost little.
     """
-    smallest = min(train.size for train, _ in sample.folds)
     count, gain, ratio = FIRST_LANDMARKS, 0.0, 0.5
-    while 2 * count <= min(MOST_TRIED, smallest // 2, most):
+    while 2 * count <= min(sample.most_landmarks, most):
         settings = replace(race.settings, n_landmarks=2 * count)
         other = Race(sample, settings, race.metrics, kernel, seed)
         result = other.climb(best, steps=[_GAMMA_STEP])  # closer landmarks allow a narrower kernel
@@ -425,24 +444,24 @@ def _count_landmarks(
     return best, max(count, AUTO_LANDMARKS)
 
 
-def _on_all(
+def learn_rounds(
     sample: Sample,
     settings: Settings,
-    chain: Sequence[tuple[Damping, Result]],
-    kind: str | None,
+    rounds: Sequence[Round],
+    kind: str,
     kernel: Kernel,
-    rng: np.random.Generator,
+    seed: int,
 ) -> Array | None:
-    """The metric of the rounds that were kept, from all rows of the sample."""
-    everything = np.arange(len(sample.codes))
+    """The metric of some rounds, from all rows of a sample."""
+    everything, rng = np.arange(len(sample.codes)), np.random.default_rng(seed)
     learnt: Array | None = None
-    for damping, result in chain:
+    for each in rounds:
         rows = stretched(sample.rows[settings.standardize], learnt)
         first = replace(settings, n_landmarks=None)
         trial = Trial(sample, rows, (everything, everything), first, kernel, int(rng.integers(2**31)))
-        _, coef = trial.solve(result.gamma, result.C)
-        outer = mean_outer(trial.gradients(result.gamma, coef, rng), str(kind), learnt)
-        learnt = learn_metric(outer, damping)
+        _, coef = trial.solve(each.gamma, each.C)
+        outer = mean_outer(trial.gradients(each.gamma, coef, rng), kind, learnt)
+        learnt = learn_metric(outer, each.damping)
     return learnt
 
 
@@ -514,11 +533,17 @@ def _seconds(n_rows: int, n_features: int, n_landmarks: int) -> float:
     return values * (2.5e-8 + 2e-11 * n_features) + 4e-10 * n_landmarks**3
 
 
-def draw_sample(codes: Array, rng: np.random.Generator) -> tuple[Array, list[tuple[Array, Array]]]:
-    """Row numbers to try on, sorted, and how they are split: by numbers within the sample."""
+def draw_sample(
+    codes: Array, rng: np.random.Generator, room: float = np.inf
+) -> tuple[Array, list[tuple[Array, Array]]]:
+    """Row numbers to try on, sorted, and how they are split: by numbers within the sample.
+
+    ``room`` is the bytes that trials may hold.
+    """
     counts = np.bincount(codes)
-    one = min(*equal_shares(counts.tolist(), SAMPLE_ROWS)) >= _ENOUGH
-    shares = equal_shares(counts.tolist(), SAMPLE_ROWS if one else FOLDED_ROWS)
+    most = int(min(SAMPLE_ROWS, room / (_TRIAL_BYTES * FIRST_LANDMARKS)))
+    one = min(equal_shares(counts.tolist(), most)) >= _ENOUGH
+    shares = equal_shares(counts.tolist(), most if one else min(most, FOLDED_ROWS))
     parts = [
         rng.choice(np.flatnonzero(codes == c), share, replace=False) for c, share in enumerate(shares)
     ]
@@ -529,8 +554,20 @@ def draw_sample(codes: Array, rng: np.random.Generator) -> tuple[Array, list[tup
     return rows, folds[:1] if one else folds
 
 
-def too_few(codes: Array) -> str | None:
-    """Why there is nothing to find out from so few rows, if there is not."""
+def plain_rounds(rounds: Sequence[Round]) -> list[list[float]]:
+    """As plain data, which a checkpoint holds."""
+    return [[each.damping.power, each.damping.identity, each.C, each.gamma] for each in rounds]
+
+
+def as_rounds(plain: Sequence[Sequence[float]]) -> list[Round]:
+    """From plain data."""
+    return [Round(Damping(power, identity), C, gamma) for power, identity, C, gamma in plain]
+
+
+def too_few(codes: Array, room: float = np.inf) -> str | None:
+    """Why there is nothing to find out from so few rows, or in so little memory, if there is not."""
+    if room < _TRIAL_BYTES * FIRST_LANDMARKS * 10 * MIN_ROWS:
+        return f"max_memory leaves {format_bytes(int(room))} for trials"
     smallest = int(np.bincount(codes).min())
     if smallest < MIN_CLASS:
         return f"the smallest class has {smallest} rows, and {MIN_CLASS} are needed"

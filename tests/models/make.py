@@ -57,7 +57,7 @@ def small_table_model(**params: Any) -> tuple[Any, dict[str, list[Any]]]:
         "town": [None if i % 13 == 0 else value for i, value in enumerate(town.tolist())],
         "member": (random.random(n) < 0.5).tolist(),
     }
-    return TableModel(Cs=3, n_landmarks=20, **params).fit(rows(table), labels), table
+    return TableModel(Cs=3, preset="paper", n_landmarks=20, **params).fit(rows(table), labels), table
 
 
 def table_model() -> None:

@@ -47,8 +47,15 @@ def train(
     ] = "newton",
     kernel: Annotated[str, typer.Option(help="rbf, laplacian, polynomial or linear.")] = "rbf",
     gammas: Annotated[
-        int, typer.Option(min=1, help="Widths of the kernel to try, each twice the one before.")
-    ] = 3,
+        int | None,
+        typer.Option(min=1, help="Widths of the kernel to cross-validate; found out by default."),
+    ] = None,
+    preset: Annotated[
+        str | None, typer.Option(help='"paper" tries nothing out: its settings, and C by folds.')
+    ] = None,
+    effort: Annotated[
+        float, typer.Option(min=0.01, help="Work allowed for what is found out: 4 is four minutes.")
+    ] = 1.0,
     folds: Annotated[int, typer.Option(min=2, help="Folds of cross-validation.")] = 3,
     time_budget: Annotated[
         float | None,
@@ -89,7 +96,9 @@ def train(
         n_landmarks="auto" if landmarks is None else landmarks,
         solver=solver,
         kernel=kernel,
-        gammas=None if kernel == "linear" else gammas,
+        gammas=3 if gammas is None and (solver == "sgd" or kernel == "polynomial") else gammas,
+        preset=preset,
+        effort=effort,
         cv=folds,
         time_budget=time_budget,
         calibration=calibration,

@@ -66,7 +66,9 @@ class TableModel(ClassifierMixin, BaseEstimator):
         Levels of a category with fewer rows are pooled; "auto" is 10, or 0.1 % of the rows if more.
     max_levels : int, default=50
         Features a category may become; further levels, the rarest, are pooled.
-    Cs, gammas, time_budget, kernel, n_landmarks, landmarks, solver, max_memory
+    landmarks, metric, preset, effort : default="auto", "auto", None, 1.0
+        As in :class:`KernelAUCClassifier`: what is best is found out on rows held out.
+    Cs, gammas, time_budget, kernel, n_landmarks, solver, max_memory
         As in :class:`KernelAUCClassifierCV`.
     cv : int or splitter, default=3
         A number of folds, with classes in equal shares and rows in random order (whole groups, where
@@ -143,7 +145,10 @@ class TableModel(ClassifierMixin, BaseEstimator):
         time_budget: float | None = None,
         kernel: str = "rbf",
         n_landmarks: int | str = "auto",
-        landmarks: Any = "kmeans",
+        landmarks: Any = "auto",
+        metric: str | None = "auto",
+        preset: str | None = None,
+        effort: float = 1.0,
         solver: str = "newton",
         max_memory: int | str | None = None,
         calibration: str = "sigmoid",
@@ -162,6 +167,9 @@ class TableModel(ClassifierMixin, BaseEstimator):
         self.kernel = kernel
         self.n_landmarks = n_landmarks
         self.landmarks = landmarks
+        self.metric = metric
+        self.preset = preset
+        self.effort = effort
         self.solver = solver
         self.max_memory = max_memory
         self.calibration = calibration
@@ -339,6 +347,11 @@ class TableModel(ClassifierMixin, BaseEstimator):
             kernel=self.kernel,
             n_landmarks=self.n_landmarks,
             landmarks=self.landmarks,
+            metric=self.metric,
+            preset=self.preset,
+            effort=self.effort,
+            gamma="auto" if self.gammas is None else "distance",
+            standardize="auto",
             solver=self.solver,
             max_memory=self.max_memory,
             random_state=self.random_state,
