@@ -402,3 +402,30 @@ def test_a_search_without_a_metric_tries_nothing():
     assert tried.trials_
     assert tried.metric_ is None
     np.testing.assert_allclose(tried.Cs_[2], tried.settings_["C"])
+
+
+def test_coverage_tells_which_class_the_landmarks_miss():
+    rng = np.random.default_rng(0)
+    X = np.r_[rng.normal(size=(2000, 3)), 8.0 + rng.normal(size=(40, 3))]
+    y = np.r_[np.zeros(2000, dtype=int), np.ones(40, dtype=int)]
+    given = {
+        "preset": "paper",
+        "n_landmarks": 30,
+        "gamma": 2.0,
+        "standardize": False,
+        "random_state": 0,
+    }
+    missed = KernelAUCClassifier(landmarks=X[:30], **given).fit(X, y).coverage_
+    covered = KernelAUCClassifier(landmarks="class-kmeans", **given).fit(X, y).coverage_
+    assert missed[1] < 0.01 < missed[0]
+    assert covered[1] > 0.3
+    every = KernelAUCClassifier(landmarks=X, **given).fit(X, y).coverage_
+    np.testing.assert_allclose(every, 1.0, atol=1e-3)
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "laplacian", "polynomial", "linear"])
+def test_a_landmark_is_wholly_covered(kernel):
+    X = np.random.default_rng(0).normal(size=(60, 4))
+    mapped = NystroemFeatures(landmarks=X[:10], kernel=kernel).fit(X)
+    np.testing.assert_allclose(mapped.coverage(X[:10]), 1.0, atol=1e-4)
+    assert (mapped.coverage(X) <= 1.0).all()

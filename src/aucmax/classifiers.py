@@ -153,6 +153,9 @@ _TRIED_KERNELS = ("rbf", "laplacian")
 #: Columns whose deviations are within this factor may be in one unit, as pixels or indicators are.
 _ALIKE = 100.0
 
+#: Rows of each class at which it is measured how well landmarks cover it.
+_COVERED_ROWS = 500
+
 #: A full metric is a matrix of columns by columns.
 _MOST_COLUMNS_FULL = 2000
 
@@ -171,6 +174,7 @@ class KernelScores:
     effort: float
     standardize: Any
     scaler_: Any
+    classes_: np.ndarray
     feature_map: str
     max_memory: int | str | None
     random_state: Any
@@ -285,7 +289,9 @@ class KernelScores:
         rows, folds = draw_sample(codes, np.random.default_rng(seed), self._room(X))
         part, own, u = X[rows], codes[rows], weight[rows]
         if scalings is None:
-            scalings = _scalings(part) if _is_auto(self.standardize) else [self.standardize]
+            scalings = [self.standardize]
+            if _is_auto(self.standardize):  # landmarks that are given are in standardised units
+                scalings = _scalings(part) if isinstance(self.landmarks, str) else [True]
         # Rows of the sample stand for all of their class.
         stand_for = u * (np.bincount(codes, weight) / np.bincount(own, u))[own]
         scaled = {each: self._trial_rows(part, stand_for, each) for each in scalings}
@@ -471,6 +477,22 @@ class KernelScores:
             return min(int(settled["n_landmarks"]), n_rows)
         return len(settled["landmarks"])
 
+    def _measure_coverage(self, X: Any, codes: np.ndarray) -> None:
+        """How well the landmarks cover each class, at some of its rows."""
+        if not isinstance(self.feature_map_, NystroemFeatures):
+            return
+        found = []
+        for code in range(self.classes_.size):
+            rows = np.flatnonzero(codes == code)
+            some = rows[:: -(-rows.size // _COVERED_ROWS)]
+            found.append(float(self.feature_map_.coverage(X[some]).mean()))
+        self.coverage_ = np.array(found)
+        told = ", ".join(
+            f"{share:.2f} of {label!r}"
+            for share, label in zip(found, self.classes_.tolist(), strict=True)
+        )
+        self._say(f"The landmarks keep {told}")
+
     @property
     def feature_importances_(self) -> np.ndarray:
         """How steeply the score changes with each column: shares of the mean squared gradient.
@@ -572,6 +594,10 @@ class KernelAUCClassifier(KernelScores, _NewtonClassifier):
         What was tried: the AUC on held-out rows, with which C and multiple of the distance rule, and
         whether it was kept.
     feature_importances_ : array of shape (d,)
+    coverage_ : array of shape (n_classes,)
+        How well the landmarks cover each class: the mean share of ``k(x, x)`` that features keep, of
+        which 1 is all. A class far below the other wants ``landmarks="class-kmeans"`` or more of them;
+        :class:`LandmarkCoverageDisplay` shows distances.
     feature_map_ : NystroemFeatures or FourierFeatures
     scaler_ : StandardScaler, or one of this package's, or None
     coef_ : array of shape (n_columns, n_landmarks)
@@ -669,6 +695,7 @@ class KernelAUCClassifier(KernelScores, _NewtonClassifier):
             lambda: self._make_map(X.shape[0]).fit(X, codes, sample_weight=weight),
             self._make_map,
         )
+        self._measure_coverage(X, codes)
         if self.solver == "sgd":
             with self._features(X, self.feature_map_) as features:
                 coef = self._descend(features, codes, weight)

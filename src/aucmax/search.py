@@ -419,7 +419,7 @@ class KernelAUCClassifierCV(KernelScores, _SearchCV):
     ----------
     C_, gamma_ : float
         The chosen ones.
-    settings_, metric_, trials_
+    settings_, metric_, trials_, coverage_, feature_importances_
         As in :class:`KernelAUCClassifier`, of the fit to all rows.
     Cs_, gammas_ : arrays
         The values searched over.
@@ -590,6 +590,7 @@ class KernelAUCClassifierCV(KernelScores, _SearchCV):
                 coef = self._fit_best(X, replace(columns, folds=[]), line)
             else:
                 coef = self._final(paths[gamma], C, len(positives))
+        self._measure_coverage(X, codes)
         self._set_results(scores, paths, {"gamma": self.gammas_, "C": self.Cs_})
         self.coef_ = self.feature_map_.fold(coef).T
         if is_remote(X):

@@ -171,7 +171,7 @@ class Sample:
 
 @dataclass
 class Result:
-    """How a setting ranked the held-out rows; ``trials`` have the models themselves."""
+    """How a setting ranked the held-out rows, and each fold's weights over landmarks."""
 
     C: float
     gamma: float
@@ -199,19 +199,23 @@ class Trial:
     """A map of one fold's training rows, and solves over it."""
 
     def __init__(
-        self, sample: Sample, rows: Rows, fold: tuple[Array, Array], settings: Settings, kernel: Kernel,
+        self,
+        sample: Sample,
+        rows: Rows,
+        fold: tuple[Array, Array],
+        settings: Settings,
+        kernel: Kernel,
         seed: int,
-    ) -> None:  # fmt: skip
+    ) -> None:
         train, self.test = fold
         weight = np.zeros(len(sample.weight))
         weight[train] = sample.weight[train]
         self.rows, self.train = rows, train
         self._losses = [PairLoss(up, weight) for up in sample.positives]
         self._positives, self._weight = sample.positives, sample.weight
-        n_landmarks = settings.n_landmarks or FIRST_LANDMARKS
         landmarks = "class-kmeans" if settings.landmarks is None else settings.landmarks
         self._map = NystroemFeatures(
-            min(n_landmarks, train.size) if isinstance(landmarks, str) else "auto",
+            min(settings.n_landmarks or FIRST_LANDMARKS, train.size),
             landmarks=landmarks,
             kernel=kernel.name,
             gamma=kernel.gamma,
@@ -259,9 +263,13 @@ class Race:
     """One setting but for C and gamma, over all folds."""
 
     def __init__(
-        self, sample: Sample, settings: Settings, metrics: Sequence[Array | None], kernel: Kernel,
+        self,
+        sample: Sample,
+        settings: Settings,
+        metrics: Sequence[Array | None],
+        kernel: Kernel,
         seed: int,
-    ) -> None:  # fmt: skip
+    ) -> None:
         base = sample.rows[settings.standardize]
         self.settings, self.metrics, self._kernel = settings, metrics, kernel
         self.trials = _each(
@@ -345,7 +353,8 @@ def tune(
     rng, records = np.random.default_rng(seed), []
     plain = [None] * len(sample.folds)
     scalings = list(sample.rows)
-    settings = replace(fixed, standardize=scalings[0])
+    first = min(fixed.n_landmarks or FIRST_LANDMARKS, FIRST_LANDMARKS)
+    settings = replace(fixed, standardize=scalings[0], n_landmarks=first)
 
     def tried(what: str, result: Result, kept: bool) -> None:
         records.append(
@@ -375,7 +384,7 @@ def tune(
         what = "columns by rank" if scaling == "quantile" else "columns in their own units"
         contest(what, replace(settings, standardize=scaling), plain)
     smallest = min(train.size for train, _ in sample.folds)
-    if fixed.landmarks is None and smallest > (fixed.n_landmarks or FIRST_LANDMARKS):
+    if fixed.landmarks is None and smallest > first:
         names = {"kmeans": "landmarks of all rows", "uniform": "landmarks at random"}
         for strategy, what in names.items():
             contest(what, replace(race.settings, landmarks=strategy), plain, steps=())
@@ -401,12 +410,16 @@ def tune(
             rounds.append(Round(kept, judged.C, judged.gamma))
             dampings = (kept,)
     settings = race.settings
-    if fixed.n_landmarks is None:
-        best, count = _count_landmarks(sample, race, best, kernel, seed, most_landmarks, tried)
-        settings = replace(settings, n_landmarks=count)
     if settings.landmarks is None:
         settings = replace(settings, landmarks="class-kmeans")
     learnt = learn_rounds(sample, settings, rounds, str(metric), kernel, seed)
+    count = fixed.n_landmarks
+    if count is None:
+        best, count = _count_landmarks(sample, race, best, kernel, seed, most_landmarks, tried)
+    elif count > first:
+        best = _with_landmarks(sample, race, best, kernel, seed, min(count, sample.most_landmarks))
+        tried("as many landmarks as given", best, True)
+    settings = replace(settings, n_landmarks=count)
     if not kernel.fixed:
         rows = stretched(sample.rows[settings.standardize], learnt)
         rule = resolve_gamma(kernel.gamma, rows, sample.weight, kernel.name)
@@ -429,9 +442,7 @@ def _count_landmarks(
     """
     count, gain, ratio = FIRST_LANDMARKS, 0.0, 0.5
     while 2 * count <= min(sample.most_landmarks, most):
-        settings = replace(race.settings, n_landmarks=2 * count)
-        other = Race(sample, settings, race.metrics, kernel, seed)
-        result = other.climb(best, steps=[_GAMMA_STEP])  # closer landmarks allow a narrower kernel
+        result = _with_landmarks(sample, race, best, kernel, seed, 2 * count)
         share = (result.auc - best.auc) / max(1.0 - best.auc, 1e-12)
         kept = share > _WORTH_DOUBLING and result.beats(best)
         tried(f"{2 * count} landmarks", result, kept)
@@ -442,6 +453,14 @@ def _count_landmarks(
     while gain * ratio > _WORTH_DOUBLING and 2 * count <= most:
         count, gain = 2 * count, gain * ratio
     return best, max(count, AUTO_LANDMARKS)
+
+
+def _with_landmarks(
+    sample: Sample, race: Race, best: Result, kernel: Kernel, seed: int, count: int
+) -> Result:
+    """The same with more landmarks; closer ones allow a narrower kernel."""
+    settings = replace(race.settings, n_landmarks=max(count, 1))
+    return Race(sample, settings, race.metrics, kernel, seed).climb(best, steps=[_GAMMA_STEP])
 
 
 def learn_rounds(
@@ -457,8 +476,11 @@ def learn_rounds(
     learnt: Array | None = None
     for each in rounds:
         rows = stretched(sample.rows[settings.standardize], learnt)
-        first = replace(settings, n_landmarks=None)
-        trial = Trial(sample, rows, (everything, everything), first, kernel, int(rng.integers(2**31)))
+        few = replace(
+            settings, n_landmarks=min(settings.n_landmarks or FIRST_LANDMARKS, FIRST_LANDMARKS)
+        )
+        own = int(rng.integers(2**31))
+        trial = Trial(sample, rows, (everything, everything), few, kernel, own)
         _, coef = trial.solve(each.gamma, each.C)
         outer = mean_outer(trial.gradients(each.gamma, coef, rng), kind, learnt)
         learnt = learn_metric(outer, each.damping)

@@ -22,6 +22,7 @@ from aucmax._checks import (
     check_rows,
     check_weight,
     drop_absent,
+    is_sparse,
     warn_user,
 )
 from aucmax.features.kernels import (
@@ -275,6 +276,16 @@ class NystroemFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         other.gamma_ = float(gamma)
         other._decompose()
         return other
+
+    def coverage(self, X: Any) -> Array:
+        """Of each row, the share of ``k(x, x)`` that its features keep: 1 is all there is to know."""
+        own = np.ones(X.shape[0])
+        if self.kernel not in ("rbf", "laplacian"):
+            squares = np.asarray((X.multiply(X) if is_sparse(X) else X * X).sum(axis=1)).ravel()
+            power = self.kernel == "polynomial"
+            own = (self.gamma_ * squares + self.coef0) ** self.degree if power else squares
+        kept = (self.features(X).astype(np.float64) ** 2).sum(axis=1)
+        return np.asarray(np.minimum(kept / np.maximum(own, np.finfo(float).tiny), 1.0))
 
     def gradients(self, X: Array, coef: Array) -> list[Array]:
         """Of ``sum_j coef_j k(x, u_j)`` at dense rows, (n, d) for each row of coef."""
