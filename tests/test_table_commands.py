@@ -52,7 +52,19 @@ def place(tmp_path_factory):
     people(400, seed=1).write_csv(folder / "new.csv")
     code, told = run(
         folder,
-        *["train", "train.csv", "--target", "left", "--landmarks", "60", "--preset", "paper", "--json"],
+        *[
+            "train",
+            "train.csv",
+            "--target",
+            "left",
+            "--landmarks",
+            "60",
+            "--gammas",
+            "3",
+            "--preset",
+            "paper",
+            "--json",
+        ],
     )
     assert code == 0
     (folder / "train.json").write_text(told)

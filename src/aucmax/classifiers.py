@@ -487,11 +487,6 @@ class KernelScores:
             some = rows[:: -(-rows.size // _COVERED_ROWS)]
             found.append(float(self.feature_map_.coverage(X[some]).mean()))
         self.coverage_ = np.array(found)
-        told = ", ".join(
-            f"{share:.2f} of {label!r}"
-            for share, label in zip(found, self.classes_.tolist(), strict=True)
-        )
-        self._say(f"The landmarks keep {told}")
 
     @property
     def feature_importances_(self) -> np.ndarray:
@@ -696,6 +691,10 @@ class KernelAUCClassifier(KernelScores, _NewtonClassifier):
             self._make_map,
         )
         self._measure_coverage(X, codes)
+        if self.verbose and hasattr(self, "coverage_"):
+            shares = zip(self.coverage_, self.classes_.tolist(), strict=True)
+            told = ", ".join(f"{share:.2f} of {label!r}" for share, label in shares)
+            self._say(f"The landmarks keep {told}")
         if self.solver == "sgd":
             with self._features(X, self.feature_map_) as features:
                 coef = self._descend(features, codes, weight)

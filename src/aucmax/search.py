@@ -607,7 +607,8 @@ class KernelAUCClassifierCV(KernelScores, _SearchCV):
 
     def _leaves_open(self, asked: Settings, metric: str | None) -> bool:
         # The number of landmarks is found with the rest, but is no reason to look for it.
-        return metric is not None or None in (asked.gamma, asked.standardize, asked.landmarks)
+        open_ = (value is None for value in (asked.gamma, asked.standardize, asked.landmarks))
+        return metric is not None or any(open_)
 
     def _maps_apart(self, n_rows: int) -> bool:
         if self.map_per_fold != "auto":

@@ -275,15 +275,16 @@ class Race:
     ) -> None:
         base = sample.rows[settings.standardize]
         self.settings, self.metrics, self._kernel = settings, metrics, kernel
-        self.trials = _each(
-            lambda own: Trial(sample, stretched(base, own[1]), own[0], settings, kernel, seed),
-            list(zip(sample.folds, metrics, strict=True)),
-        )
+        # One after the other: k-means silences a warning meanwhile, which is no matter for threads.
+        self.trials = [
+            Trial(sample, stretched(base, metric), fold, settings, kernel, seed)
+            for fold, metric in zip(sample.folds, metrics, strict=True)
+        ]
         self._known: dict[tuple[float, float], Result] = {}
 
     def at(self, gamma: float, C: float) -> Result:
         if (gamma, C) not in self._known:
-            solved = _each(lambda trial: trial.solve(gamma, C), self.trials)
+            solved = _solved(self.trials, gamma, C)
             pairs = list(zip(self.trials, solved, strict=True))
             self._known[gamma, C] = Result(
                 C,
@@ -601,12 +602,17 @@ def too_few(codes: Array, room: float = np.inf) -> str | None:
     return None
 
 
-def _each(work: Callable[[Any], Any], folds: Sequence[Any]) -> list[Any]:
-    """Of each fold, side by side where there are several: they are small, and BLAS is idle often."""
-    if len(folds) == 1:
-        return [work(folds[0])]
+def _solved(trials: Sequence[Trial], gamma: float, C: float) -> list[tuple[Array, Array]]:
+    """All of them, side by side where there are several: they are small, and BLAS is idle often."""
+    if len(trials) == 1:
+        return [trials[0].solve(gamma, C)]
+
+    def solve(trial: Trial) -> tuple[Array, Array]:
+        with np.errstate(over="ignore", invalid="ignore"):  # found and named by the solver
+            return trial.solve(gamma, C)
+
     with one_blas_thread(), ThreadPoolExecutor(cpu_count()) as pool:
-        return list(pool.map(work, folds))
+        return list(pool.map(solve, trials))
 
 
 def _below(values: Array, than: Array) -> Array:
