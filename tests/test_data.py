@@ -262,7 +262,7 @@ def test_the_mirror_comes_before_the_cache(tmp_path, cache, monkeypatch):
     put(cache, TEXT["csv"].replace(b"2.5", b"9"))
     assert load_dataset(small()).name == "toy"
     mirror = tmp_path / "mirror"
-    put(mirror, gzip.compress(TEXT["csv"]), "toy.data.gz")
+    put(mirror, gzip.compress(TEXT["csv"], mtime=0), "toy.data.gz")
 
     def all_values(split):
         return set(np.vstack([split.X_train, split.X_test]).ravel().tolist())
@@ -408,7 +408,7 @@ class Site:
 @pytest.fixture
 def site():
     site = Site()
-    site.body = gzip.compress(TEXT["csv"])
+    site.body = gzip.compress(TEXT["csv"], mtime=0)
     yield site
     site.close()
 
@@ -478,7 +478,7 @@ def test_a_file_that_changed_meanwhile_is_begun_anew(site, cache):
     site.cuts = [5] * 4
     with pytest.raises(OSError, match="broke off"):
         fetch(small(url=site.url))
-    site.body, site.etag = gzip.compress(TEXT["csv"].replace(b"2.5", b"9")), '"two"'
+    site.body, site.etag = gzip.compress(TEXT["csv"].replace(b"2.5", b"9"), mtime=0), '"two"'
     fetch(small(url=site.url))
     assert (cache / "toy.data.gz").read_bytes() == site.body
 
@@ -503,8 +503,8 @@ def test_a_kept_part_longer_than_the_file_is_begun_anew(site, cache, monkeypatch
     ("body", "why"),
     [
         (b"<html>moved</html>", "what came holds a web page"),
-        (gzip.compress(b"1,2,a\n"), "what came has 1 rows where toy.data has 4"),
-        (gzip.compress(TEXT["csv"] * 99)[:-9], "what came is cut off or damaged"),
+        (gzip.compress(b"1,2,a\n", mtime=0), "what came has 1 rows where toy.data has 4"),
+        (gzip.compress(TEXT["csv"] * 99, mtime=0)[:-9], "what came is cut off or damaged"),
     ],
 )
 def test_a_wrong_file_is_removed(site, cache, body, why):
@@ -579,7 +579,7 @@ def test_two_fetches_at_once_ask_once(site, cache):
 
 def test_two_processes_at_once(site, cache):
     body = "1,2.5,a\n3,-4e1,c\n5,6,b\n7,8,c\n"
-    site.body = gzip.compress(body.encode())
+    site.body = gzip.compress(body.encode(), mtime=0)
     code = (
         "import sys\n"
         "from aucmax.data import Dataset, fetch\n"
