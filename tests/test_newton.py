@@ -77,12 +77,35 @@ def test_the_sampled_hessian_is_unbiased():
     assert np.linalg.norm(np.mean(draws, axis=0) - exact) < 0.1 * np.linalg.norm(exact)
 
 
-def test_very_many_columns_go_without(monkeypatch):
-    monkeypatch.setattr(newton, "MAX_COLUMNS", 5)
+def test_of_very_many_columns_the_first_are_factored(monkeypatch):
     F, positive, _ = problem(n=500, r=30)
-    solution = minimize(FeatureOperator(F), [PairLoss(positive)], np.array([1e4]), tol=1e-8)
+    F = F * np.logspace(2, -2, 30)  # as features of a kernel, which come in falling order
+    losses, C = [PairLoss(positive)], np.array([1e3])
+    full = minimize(FeatureOperator(F), losses, C, tol=1e-9)
+    without = minimize(FeatureOperator(F), losses, C, tol=1e-9, precondition=False)
+    monkeypatch.setattr(preconditioner, "MAX_COLUMNS", 20)
+    monkeypatch.setattr(preconditioner, "LEADING_COLUMNS", 10)
+    solution = minimize(FeatureOperator(F), losses, C, tol=1e-9)
     assert solution.converged.all()
-    assert sum(r.preconditioners for r in solution.history) == 0
+    assert sum(r.preconditioners for r in solution.history) > 0
+    assert solution.passes < without.passes
+    np.testing.assert_allclose(solution.objective, full.objective, rtol=1e-8)
+
+
+def test_columns_beyond_those_factored_go_by_the_diagonal(monkeypatch):
+    monkeypatch.setattr(preconditioner, "MAX_COLUMNS", 3)
+    monkeypatch.setattr(preconditioner, "LEADING_COLUMNS", 3)
+    F, positive, _ = problem(n=300, r=8)
+    loss, scores, rng = PairLoss(positive), np.zeros(300), np.random.default_rng(0)
+    point = loss.at(scores)
+    found = preconditioner.Curvature(FeatureOperator(F), loss, point, scores, rng, 1000).factor(2.0)
+    exact = np.eye(8) + 2.0 * point.hessian_gram(F)
+    expected = np.zeros((8, 8))
+    expected[:3, :3] = np.linalg.inv(exact[:3, :3])
+    expected[3:, 3:] = np.diag(1.0 / (1.0 + 2.0 * point.curvature() @ F[:, 3:] ** 2))
+    vectors = rng.normal(size=(8, 4))
+    got = np.column_stack([found(vector) for vector in vectors.T])
+    np.testing.assert_allclose(got, expected @ vectors, rtol=1e-8)
 
 
 def test_k_columns_equal_k_solves():
@@ -192,7 +215,8 @@ def test_badly_scaled_features_do_not_pass_for_converged(seed, precondition):
 
 
 def test_a_column_beyond_factoring_is_solved_more_closely(monkeypatch):
-    monkeypatch.setattr(newton, "MAX_COLUMNS", 1)
+    monkeypatch.setattr(preconditioner, "MAX_COLUMNS", 1)
+    monkeypatch.setattr(preconditioner, "LEADING_COLUMNS", 1)
     rng = np.random.default_rng(0)
     F = rng.normal(size=(200, 2)) * [1000.0, 1.0]
     positive = F[:, 1] + 0.3 * rng.normal(size=200) > 1

@@ -25,6 +25,8 @@ from benchmarks.contest import data, methods, summary
 from benchmarks.contest.boosting import THREADS, Budget
 from benchmarks.harness import alone, timed
 
+#: Of a search where positives are rare: there are fewer rows, and 180 draws.
+RARE_SECONDS = 20.0
 COLUMNS = ("data", "regime", "seed", "method", "status", "auc", "fit_seconds", "peak_gib")
 PUBLISHED = Path(__file__).parents[2] / "docs" / "benchmarks" / "contest.jsonl"
 #: Read by the processes to come. Threads that wait actively for each other, as is the default, take ten
@@ -41,10 +43,11 @@ SETTINGS = {
 def arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument_group("contest").add_argument
     own = Budget()
+    told = f"of one search, before the last fit; else {own.seconds:g}, or {RARE_SECONDS:g} of rare positives"
     add("--methods", nargs="*", metavar="NAME", help="instead of all that take part by default")
     add("--regimes", nargs="*", metavar="NAME", help="full, rare, or shares such as 1%% and 0.3%%")
     add("--configurations", type=int, default=own.configurations, help="of one search, at most")
-    add("--seconds", type=float, default=own.seconds, help="of one search, before the last fit")
+    add("--seconds", type=float, help=told)
     add("--limit", type=float, default=1800.0, help="seconds for fitting and predicting")
     add("--retry", action="store_true", help="run again what failed or took too long")
     add("--since", default="", metavar="TIME", help="run again what is older, as 2026-01-31T12:00:00")
@@ -184,7 +187,8 @@ def one(place: Place, name: str, folder: Path, options: Any, scores: Path) -> di
         "package": methods.METHODS[name].version(),
         "threads": THREADS,
     }
-    budget = Budget(options.configurations, options.seconds)
+    seconds = RARE_SECONDS if place.regime != data.FULL else Budget().seconds
+    budget = Budget(options.configurations, options.seconds or seconds)
     try:
         row |= alone(entry, name, place.seed, folder, target, budget, options.limit)
     except BrokenProcessPool:

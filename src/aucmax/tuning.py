@@ -39,7 +39,6 @@ from aucmax.features.nystroem import AUTO_LANDMARKS, NystroemFeatures
 from aucmax.operators import FeatureOperator
 from aucmax.pairs import PairLoss, ordered_share
 from aucmax.solvers.newton import Newton
-from aucmax.solvers.preconditioner import MAX_COLUMNS
 
 __all__ = ["Damping", "Kernel", "Sample", "Settings", "draw_sample", "learn_metric", "tune"]
 
@@ -60,19 +59,22 @@ _FEW = 100
 MIN_CLASS = 10
 MIN_ROWS = 100
 
-#: Landmarks to begin with, and the most that are tried on the sample.
+#: Landmarks to begin with, the most that are tried on the sample, and the most that may come out.
 FIRST_LANDMARKS = 500
 MOST_TRIED = 2000
+MOST_LANDMARKS = 8000
 
 #: Bytes that trials hold for a row and a landmark: distances and features, of three folds, twice.
 _TRIAL_BYTES = 48
 
 #: The grids, in steps of these factors, and their ends. C is per average row; gamma is a multiple of
 #: the distance rule.
-_C_STEP, _C_RANGE = 4.0, (4.0**-4, 4.0**5)
+_C_STEP, _C_RANGE = 4.0, (4.0**-7, 4.0**5)
 _GAMMA_STEP, _GAMMA_RANGE = 2.0, (2.0**-4, 2.0**4)
 
-#: Where C begins: the best was 1 to 130 on the paper's data, and less with a narrower kernel.
+#: Where C begins, of two classes of one size; of a rare one it is less in proportion, so that a row of
+#: it weighs the same. With 20 to 200 positives among 20,000 rows of six data sets the best was within a
+#: factor of four from there.
 _FIRST_C = 4.0
 
 #: A further step has to lower ``1 - AUC`` by this share: where it is flat, nothing is gained.
@@ -91,6 +93,9 @@ _TOL = 3e-3
 _GRADIENT_ROWS = 5000
 
 MAX_ROUNDS = 3
+
+#: The work that ``effort=1`` stands for: seconds on two cores.
+_EFFORT_SECONDS = 60.0
 
 Rows = Any
 Say = Callable[[str], None]
@@ -113,8 +118,9 @@ class Round:
     gamma: float  # a multiple of the rule
 
 
-#: Weakest first: the stronger has to be better beyond noise.
+#: Weakest first: the stronger has to be better beyond noise. Where rows of a class are few, one between.
 DAMPINGS = (Damping(0.5, 0.1), Damping(1.0, 0.02))
+FEW_DAMPINGS = (Damping(0.7, 0.1),)
 
 
 @dataclass(frozen=True)
@@ -164,6 +170,17 @@ class Sample:
     positives: Sequence[Array]
     folds: Sequence[tuple[Array, Array]]
     room: float = np.inf  #: bytes for the trials
+
+    @property
+    def few(self) -> bool:
+        """Whether a class is so small that little can be told apart, and little is tried."""
+        return bool(np.bincount(self.codes).min() < _FEW)
+
+    @property
+    def first_C(self) -> float:
+        """Where C begins."""
+        shares = [float(self.weight[up].sum() / self.weight.sum()) for up in self.positives]
+        return _FIRST_C * float(np.mean([2.0 * min(share, 1.0 - share) for share in shares]))
 
     @property
     def most_landmarks(self) -> int:
@@ -274,7 +291,7 @@ class Race:
         seed: int,
     ) -> None:
         base = sample.rows[settings.standardize]
-        self.settings, self.metrics, self._kernel = settings, metrics, kernel
+        self.settings, self.metrics, self._kernel, self._first_C = settings, metrics, kernel, sample.first_C
         # One after the other: k-means silences a warning meanwhile, which is no matter for threads.
         self.trials = [
             Trial(sample, stretched(base, metric), fold, settings, kernel, seed)
@@ -324,7 +341,7 @@ class Race:
         Gamma goes by one of the steps as long as that helps, then, if it did not, by the next.
         """
         if near is None:
-            best = self.walk(1.0, _FIRST_C, patience=2)
+            best = self.walk(1.0, self._first_C, patience=2)
         else:
             best = self.walk(near.gamma, near.C, patience=1)
         for step in () if self._kernel.fixed else steps:
@@ -388,14 +405,14 @@ def tune(
         what = "columns by rank" if scaling == "quantile" else "columns in their own units"
         contest(what, replace(settings, standardize=scaling), plain)
     smallest = min(train.size for train, _ in sample.folds)
-    if fixed.landmarks is None and smallest > first:
+    if fixed.landmarks is None and smallest > first and not sample.few:
         names = {"kmeans": "landmarks of all rows", "uniform": "landmarks at random"}
         for strategy, what in names.items():
             contest(what, replace(race.settings, landmarks=strategy), plain, steps=())
     rounds: list[Round] = []
     if metric is not None:
-        dampings: Sequence[Damping] = DAMPINGS
-        for number in range(1, MAX_ROUNDS + 1):
+        dampings: Sequence[Damping] = FEW_DAMPINGS if sample.few else DAMPINGS
+        for number in range(1, 2 if sample.few else MAX_ROUNDS + 1):
             source, judged, kept = race, best, None
             outer = [
                 mean_outer(trial.gradients(judged.gamma, coef, rng), metric, own)
@@ -445,7 +462,7 @@ def _count_landmarks(
     At least a thousand are taken: they cost little.
     """
     count, gain, ratio = FIRST_LANDMARKS, 0.0, 0.5
-    while 2 * count <= min(sample.most_landmarks, most):
+    while 2 * count <= min(sample.most_landmarks, most) and not sample.few:
         result = _with_landmarks(sample, race, best, kernel, seed, 2 * count)
         share = (result.auc - best.auc) / max(1.0 - best.auc, 1e-12)
         kept = share > _WORTH_DOUBLING and result.beats(best)
@@ -454,8 +471,8 @@ def _count_landmarks(
             return best, max(count, AUTO_LANDMARKS)
         ratio = min(share / gain, 0.8) if gain else 0.5
         best, gain, count = result, share, 2 * count
-    while gain * ratio > _WORTH_DOUBLING and 2 * count <= most:
-        count, gain = 2 * count, gain * ratio
+    while gain * ratio > _WORTH_DOUBLING and count < most:
+        count, gain = min(2 * count, most), gain * ratio
     return best, max(count, AUTO_LANDMARKS)
 
 
@@ -463,8 +480,13 @@ def _with_landmarks(
     sample: Sample, race: Race, best: Result, kernel: Kernel, seed: int, count: int
 ) -> Result:
     """The same with more landmarks; closer ones allow a narrower kernel."""
-    settings = replace(race.settings, n_landmarks=max(count, 1))
-    return Race(sample, settings, race.metrics, kernel, seed).climb(best, steps=[_GAMMA_STEP])
+    other = Race(sample, replace(race.settings, n_landmarks=max(count, 1)), race.metrics, kernel, seed)
+    C = best.C if race.settings.C is None else race.settings.C
+    found = other.at(best.gamma, C)
+    if kernel.fixed or best.gamma * _GAMMA_STEP > _GAMMA_RANGE[1]:
+        return found
+    narrow = other.at(best.gamma * _GAMMA_STEP, C)
+    return narrow if narrow.beats(found) else found
 
 
 def learn_rounds(
@@ -540,23 +562,23 @@ def unstretched(gradients: Array, metric: Array | None) -> Array:
 
 
 def most_landmarks(n_rows: int, n_features: int, effort: float) -> int:
-    """The most landmarks whose fit takes about a minute of two cores, times the effort.
+    """The most landmarks, in hundreds, whose fit takes about a minute of two cores, times the effort.
 
     Reckoned, not measured: the same data is to give the same model on any machine.
 
     >>> most_landmarks(80_000, 54, 1.0), most_landmarks(5_000_000, 54, 1.0)
-    (4000, 1000)
+    (5600, 1000)
     """
-    count = MOST_TRIED // 2
-    while 2 * count <= MAX_COLUMNS and _seconds(n_rows, n_features, 2 * count) <= 60.0 * effort:
-        count *= 2
+    count = AUTO_LANDMARKS
+    while count < MOST_LANDMARKS and _seconds(n_rows, n_features, count + 100) <= _EFFORT_SECONDS * effort:
+        count += 100
     return count
 
 
 def _seconds(n_rows: int, n_features: int, n_landmarks: int) -> float:
-    """Of a fit: sixty passes over kernel values, which are made once, and matrices of landmarks."""
+    """Of a fit: two hundred passes over kernel values, which are made once, and their eigenvectors."""
     values = float(n_rows) * n_landmarks
-    return values * (2.5e-8 + 2e-11 * n_features) + 4e-10 * n_landmarks**3
+    return values * (7e-8 + 2e-11 * n_features) + 1.5e-10 * n_landmarks**3
 
 
 def draw_sample(

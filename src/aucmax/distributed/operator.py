@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from aucmax.distributed.client import gathered, large_tasks
-from aucmax.operators import BlockOperator, FeatureOperator, KernelOperator, Operator
+from aucmax.operators import ALL, BlockOperator, FeatureOperator, KernelOperator, Operator
 from aucmax.pairs import Floats, Indices
 from aucmax.plan import solver_bytes
 
@@ -71,10 +71,11 @@ class DaskOperator:
             out: Floats = _sum(gathered(self._client, sums))
         return out
 
-    def rows(self, index: Indices) -> Array:
+    def rows(self, index: Indices, columns: slice = ALL) -> Array:
         split = by_part(self._starts, index)
         pieces = [self._pieces[number] for number, _, _ in split]
-        asked = self._client.map(_rows, pieces, [local for _, _, local in split], pure=False)
+        inside = [local for _, _, local in split]
+        asked = self._client.map(_rows, pieces, inside, [columns] * len(inside), pure=False)
         order = np.argsort(np.concatenate([place for _, place, _ in split]))
         found: Array = np.concatenate(gathered(self._client, asked))[order]
         return found
@@ -130,8 +131,8 @@ def _pullback(piece: Piece, gradient: Floats) -> Floats:
     return piece.operator.pullback(gradient)
 
 
-def _rows(piece: Piece, index: Indices) -> Array:
-    return piece.operator.rows(index)
+def _rows(piece: Piece, index: Indices, columns: slice) -> Array:
+    return piece.operator.rows(index, columns)
 
 
 def _sum(parts: Sequence[Floats]) -> Floats:

@@ -2,6 +2,6 @@
 
 from aucmax.operators.blocks import BlockOperator
 from aucmax.operators.memory import FeatureOperator, KernelOperator
-from aucmax.operators.protocol import FLOPS_PER_BYTE, Operator
+from aucmax.operators.protocol import ALL, FLOPS_PER_BYTE, Operator
 
-__all__ = ["FLOPS_PER_BYTE", "BlockOperator", "FeatureOperator", "KernelOperator", "Operator"]
+__all__ = ["ALL", "FLOPS_PER_BYTE", "BlockOperator", "FeatureOperator", "KernelOperator", "Operator"]

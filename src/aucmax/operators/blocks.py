@@ -11,7 +11,7 @@ import numpy.typing as npt
 from aucmax import _compiled
 from aucmax._threads import Scratch, cache_rows, over_blocks
 from aucmax.operators.memory import FeatureOperator, KernelOperator, folded
-from aucmax.operators.protocol import Operator
+from aucmax.operators.protocol import ALL, Operator
 from aucmax.pairs import Floats, Indices
 from aucmax.rows import Rows
 
@@ -86,11 +86,11 @@ class BlockOperator:
         out: Floats = sums.sum(axis=0).T
         return out if self._projection is None else folded(self._projection.T, out)
 
-    def rows(self, index: Indices) -> Array:
+    def rows(self, index: Indices, columns: slice = ALL) -> Array:
         values = self._values(index)
-        if self._projection is not None:
-            values = values @ self._projection.astype(self._dtype)
-        return values
+        if self._projection is None:
+            return values[:, columns]
+        return np.asarray(values @ self._projection[:, columns].astype(self._dtype))
 
     def restricted(self, index: Indices) -> Operator | None:
         if index.size > self.room:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from aucmax import _compiled
 from aucmax._checks import is_sparse
 from aucmax._threads import one_blas_thread, over_blocks
-from aucmax.operators.protocol import Operator
+from aucmax.operators.protocol import ALL, Operator
 from aucmax.pairs import Floats, Indices
 
 Array = npt.NDArray[Any]
@@ -45,8 +45,8 @@ class FeatureOperator:
     def pullback(self, gradient: Floats) -> Floats:
         return _rows_product(self._features, gradient)
 
-    def rows(self, index: Indices) -> Array:
-        chosen: Array = self._features[index]
+    def rows(self, index: Indices, columns: slice = ALL) -> Array:
+        chosen: Array = self._features[index][:, columns]
         return chosen.toarray() if self._sparse else chosen  # type: ignore[attr-defined]
 
     def restricted(self, index: Indices) -> Operator:
@@ -71,9 +71,9 @@ class KernelOperator:
     def pullback(self, gradient: Floats) -> Floats:
         return folded(self._projection.T, _rows_product(self._block, gradient))
 
-    def rows(self, index: Indices) -> Array:
+    def rows(self, index: Indices, columns: slice = ALL) -> Array:
         chosen: Array = self._block[index]
-        features: Array = chosen @ self._projection.astype(chosen.dtype)
+        features: Array = chosen @ self._projection[:, columns].astype(chosen.dtype)
         return features
 
     def restricted(self, index: Indices) -> Operator:

@@ -4,7 +4,7 @@ A solver knows ``n`` rows and ``r`` columns of features ``F`` through four metho
 
 * ``scores(W)``, (r, k) -> (n, k): ``F @ W``
 * ``pullback(G)``, (n, k) -> (r, k): ``F.T @ G``
-* ``rows(index)``: some rows of ``F``, dense, for a preconditioner
+* ``rows(index, columns)``: some rows of ``F``, dense, or some columns of them, for a preconditioner
 * ``restricted(index)``: an operator of some rows alone, copied to memory, for many products that see no
   other; None if there is no room for them
 * ``nbytes``: what one pass over the data (one call of either product) costs, in bytes read from memory
@@ -24,6 +24,8 @@ from aucmax.pairs import Floats, Indices
 #: Flops this kind of machine does in the time it reads one byte (100 GFLOP/s against 20 GB/s).
 FLOPS_PER_BYTE = 5.0
 
+ALL = slice(None)
+
 
 class Operator(Protocol):
     """The seam between solvers and data; see the module's text."""
@@ -37,6 +39,6 @@ class Operator(Protocol):
 
     def pullback(self, gradient: Floats) -> Floats: ...
 
-    def rows(self, index: Indices) -> npt.NDArray[Any]: ...
+    def rows(self, index: Indices, columns: slice = ALL) -> npt.NDArray[Any]: ...
 
     def restricted(self, index: Indices) -> Operator | None: ...
