@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from sklearn.model_selection import StratifiedKFold, train_test_split
 
-THREADS = 1  # a core each: small trees gain little by a second one, and two methods can run side by side
+THREADS = 1  # small trees gain little by more, and methods can run side by side
 ROUNDS = 1000
 FEW = 200  # rows of the smaller class, below which three folds score a configuration
 

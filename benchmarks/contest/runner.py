@@ -43,11 +43,11 @@ SETTINGS = {
 def arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument_group("contest").add_argument
     own = Budget()
-    told = f"of one search, before the last fit; else {own.seconds:g}, or {RARE_SECONDS:g} of rare positives"
+    usual = f"{own.seconds:g}, or {RARE_SECONDS:g} of rare positives"
     add("--methods", nargs="*", metavar="NAME", help="instead of all that take part by default")
     add("--regimes", nargs="*", metavar="NAME", help="full, rare, or shares such as 1%% and 0.3%%")
     add("--configurations", type=int, default=own.configurations, help="of one search, at most")
-    add("--seconds", type=float, help=told)
+    add("--seconds", type=float, help=f"of one search, before the last fit, instead of {usual}")
     add("--limit", type=float, default=1800.0, help="seconds for fitting and predicting")
     add("--retry", action="store_true", help="run again what failed or took too long")
     add("--since", default="", metavar="TIME", help="run again what is older, as 2026-01-31T12:00:00")

@@ -11,7 +11,8 @@ smaller class is large, else each in its turn. One thing after another is settle
    shrunk: the metric is the mean outer product of the score's gradient (the average gradient outer
    product of recursive feature machines), damped by a power and by a share of the identity.
    Landmarks, C and gamma follow, and it is done again, for a few rounds.
-5. How many landmarks: twice as many, as long as that lowers ``1 - AUC`` by a few per cent.
+5. How many landmarks: twice as many, as long as that lowers ``1 - AUC`` by a few per cent. If the
+   metric helped, a last round is learnt from the better machine.
 
 Whatever came first stays, unless what comes after ranks the held-out rows better by more than the
 standard error of the difference (paired, by DeLong): so the machine does not end worse than it began,
@@ -111,14 +112,15 @@ class Damping:
 
 @dataclass(frozen=True)
 class Round:
-    """A round of the metric that was kept: how damped, and the C and gamma it was learnt with."""
+    """A round of the metric that was kept: how damped, and the machine it was learnt from."""
 
     damping: Damping
     C: float
     gamma: float  # a multiple of the rule
+    n_landmarks: int = FIRST_LANDMARKS
 
 
-#: Weakest first: the stronger has to be better beyond noise. Where rows of a class are few, one between.
+#: Weakest first: the stronger has to be better beyond noise. Where rows are few, one between the two.
 DAMPINGS = (Damping(0.5, 0.1), Damping(1.0, 0.02))
 FEW_DAMPINGS = (Damping(0.7, 0.1),)
 
@@ -177,7 +179,7 @@ class Sample:
         return bool(np.bincount(self.codes).min() < _FEW)
 
     @property
-    def first_C(self) -> float:
+    def first_cost(self) -> float:
         """Where C begins."""
         shares = [float(self.weight[up].sum() / self.weight.sum()) for up in self.positives]
         return _FIRST_C * float(np.mean([2.0 * min(share, 1.0 - share) for share in shares]))
@@ -291,7 +293,12 @@ class Race:
         seed: int,
     ) -> None:
         base = sample.rows[settings.standardize]
-        self.settings, self.metrics, self._kernel, self._first_C = settings, metrics, kernel, sample.first_C
+        self.settings, self.metrics, self._kernel, self._first_cost = (
+            settings,
+            metrics,
+            kernel,
+            sample.first_cost,
+        )
         # One after the other: k-means silences a warning meanwhile, which is no matter for threads.
         self.trials = [
             Trial(sample, stretched(base, metric), fold, settings, kernel, seed)
@@ -331,20 +338,17 @@ class Race:
                 break
         return best if best.beats(first) else first
 
-    def climb(
-        self,
-        near: Result | None = None,
-        steps: Sequence[float] = (_GAMMA_STEP, 1.0 / _GAMMA_STEP),
-    ) -> Result:
+    def walk_near(self, best: Result) -> Result:
+        """The best C, from that of a kindred race, at the same gamma."""
+        return self.walk(best.gamma, best.C, patience=1)
+
+    def climb(self, near: Result | None = None) -> Result:
         """The best C and gamma, from those of a kindred race or from nowhere.
 
-        Gamma goes by one of the steps as long as that helps, then, if it did not, by the next.
+        Gamma rises as long as that helps, or else falls.
         """
-        if near is None:
-            best = self.walk(1.0, self._first_C, patience=2)
-        else:
-            best = self.walk(near.gamma, near.C, patience=1)
-        for step in () if self._kernel.fixed else steps:
+        best = self.walk(1.0, self._first_cost, patience=2) if near is None else self.walk_near(near)
+        for step in () if self._kernel.fixed else (_GAMMA_STEP, 1.0 / _GAMMA_STEP):
             improved = False
             while _GAMMA_RANGE[0] <= best.gamma * step <= _GAMMA_RANGE[1]:
                 result = self.walk(best.gamma * step, best.C, patience=1)
@@ -354,6 +358,17 @@ class Race:
             if improved:
                 break
         return best
+
+    def nearby(self, best: Result) -> Result:
+        """At the C and gamma of a kindred race, or with a narrower kernel, which may want less C."""
+        C = best.C if self.settings.C is None else self.settings.C
+        found = self.at(best.gamma, C)
+        if self._kernel.fixed or best.gamma * _GAMMA_STEP > _GAMMA_RANGE[1]:
+            return found
+        costs = {C} if self.settings.C is not None else {C, max(C / _C_STEP, _C_RANGE[0])}
+        others = [self.at(best.gamma * _GAMMA_STEP, each) for each in sorted(costs)]
+        narrow = max(others, key=lambda each: each.auc)
+        return narrow if narrow.beats(found) else found
 
 
 def tune(
@@ -390,12 +405,18 @@ def tune(
     best = race.climb()
     tried("as it is", best, True)
 
-    def contest(what: str, settings: Settings, metrics: Sequence[Array | None], **steps: Any) -> bool:
-        """Try another setting, and go on with it if it is better."""
+    def contest(
+        what: str,
+        settings: Settings,
+        metrics: Sequence[Array | None],
+        search: Callable[[Race, Result], Result] = Race.climb,
+        share: float = 0.0,
+    ) -> bool:
+        """Try another setting, and go on with it if it is better, by a share of what is left."""
         nonlocal race, best
         other = Race(sample, settings, metrics, kernel, seed)
-        result = other.climb(best, **steps)
-        kept = result.beats(best)
+        result = search(other, best)
+        kept = result.beats(best) and result.auc - best.auc > share * (1.0 - best.auc)
         tried(what, result, kept)
         if kept:
             race, best = other, result
@@ -408,38 +429,58 @@ def tune(
     if fixed.landmarks is None and smallest > first and not sample.few:
         names = {"kmeans": "landmarks of all rows", "uniform": "landmarks at random"}
         for strategy, what in names.items():
-            contest(what, replace(race.settings, landmarks=strategy), plain, steps=())
+            contest(what, replace(race.settings, landmarks=strategy), plain, Race.walk_near)
     rounds: list[Round] = []
-    if metric is not None:
-        dampings: Sequence[Damping] = FEW_DAMPINGS if sample.few else DAMPINGS
-        for number in range(1, 2 if sample.few else MAX_ROUNDS + 1):
-            source, judged, kept = race, best, None
-            outer = [
-                mean_outer(trial.gradients(judged.gamma, coef, rng), metric, own)
-                for trial, coef, own in zip(source.trials, judged.coef, source.metrics, strict=True)
-            ]
-            for damping in dampings:
-                metrics = [learn_metric(each, damping) for each in outer]
-                if any(each is None for each in metrics):
-                    say("The score is constant: there is no metric to learn.")
-                    break
-                what = f"metric, round {number}, power {damping.power:g}"
-                if contest(what, source.settings, metrics):
-                    kept = damping
-            if kept is None:
+
+    def learn(what: str, dampings: Sequence[Damping], search: Callable[[Race, Result], Result]) -> bool:
+        """One round of the metric, from the machine as it is."""
+        source, judged, kept = race, best, None
+        outer = [
+            mean_outer(trial.gradients(judged.gamma, coef, rng), str(metric), own)
+            for trial, coef, own in zip(source.trials, judged.coef, source.metrics, strict=True)
+        ]
+        for damping in dampings:
+            metrics = [learn_metric(each, damping) for each in outer]
+            if any(each is None for each in metrics):
+                say("The score is constant: there is no metric to learn.")
                 break
-            rounds.append(Round(kept, judged.C, judged.gamma))
-            dampings = (kept,)
+            if contest(f"{what}, power {damping.power:g}", source.settings, metrics, search):
+                kept = damping
+        if kept is not None:
+            count = source.settings.n_landmarks or FIRST_LANDMARKS
+            rounds.append(Round(kept, judged.C, judged.gamma, count))
+        return kept is not None
+
+    dampings: Sequence[Damping] = FEW_DAMPINGS if sample.few else DAMPINGS
+    for number in range(1, 2 if sample.few else MAX_ROUNDS + 1) if metric is not None else ():
+        if not learn(f"metric, round {number}", dampings, Race.climb):
+            break
+        dampings = (rounds[-1].damping,)
+    count = fixed.n_landmarks
+    if count is None:
+        count = _count_landmarks(
+            sample,
+            most_landmarks,
+            lambda more, share: contest(
+                f"{more} landmarks",
+                replace(race.settings, n_landmarks=more),
+                race.metrics,
+                Race.nearby,
+                share,
+            ),
+            lambda: best.auc,
+        )
+    elif count > first:
+        more = max(1, min(count, sample.most_landmarks))
+        race = Race(sample, replace(race.settings, n_landmarks=more), race.metrics, kernel, seed)
+        best = race.nearby(best)
+        tried("as many landmarks as given", best, True)
+    if rounds and (race.settings.n_landmarks or 0) > first:
+        learn("metric, last round", dampings, Race.nearby)
     settings = race.settings
     if settings.landmarks is None:
         settings = replace(settings, landmarks="class-kmeans")
     learnt = learn_rounds(sample, settings, rounds, str(metric), kernel, seed)
-    count = fixed.n_landmarks
-    if count is None:
-        best, count = _count_landmarks(sample, race, best, kernel, seed, most_landmarks, tried)
-    elif count > first:
-        best = _with_landmarks(sample, race, best, kernel, seed, min(count, sample.most_landmarks))
-        tried("as many landmarks as given", best, True)
     settings = replace(settings, n_landmarks=count)
     if not kernel.fixed:
         rows = stretched(sample.rows[settings.standardize], learnt)
@@ -449,44 +490,23 @@ def tune(
 
 
 def _count_landmarks(
-    sample: Sample,
-    race: Race,
-    best: Result,
-    kernel: Kernel,
-    seed: int,
-    most: int,
-    tried: Callable[[str, Result, bool], None],
-) -> tuple[Result, int]:
+    sample: Sample, most: int, try_landmarks: Callable[[int, float], bool], auc: Callable[[], float]
+) -> int:
     """Double the landmarks as long as it pays; beyond what can be tried, as long as it will.
 
     At least a thousand are taken: they cost little.
     """
     count, gain, ratio = FIRST_LANDMARKS, 0.0, 0.5
     while 2 * count <= min(sample.most_landmarks, most) and not sample.few:
-        result = _with_landmarks(sample, race, best, kernel, seed, 2 * count)
-        share = (result.auc - best.auc) / max(1.0 - best.auc, 1e-12)
-        kept = share > _WORTH_DOUBLING and result.beats(best)
-        tried(f"{2 * count} landmarks", result, kept)
-        if not kept:
-            return best, max(count, AUTO_LANDMARKS)
+        before = auc()
+        if not try_landmarks(2 * count, _WORTH_DOUBLING):
+            return max(count, AUTO_LANDMARKS)
+        share = (auc() - before) / max(1.0 - before, 1e-12)
         ratio = min(share / gain, 0.8) if gain else 0.5
-        best, gain, count = result, share, 2 * count
+        gain, count = share, 2 * count
     while gain * ratio > _WORTH_DOUBLING and count < most:
         count, gain = min(2 * count, most), gain * ratio
-    return best, max(count, AUTO_LANDMARKS)
-
-
-def _with_landmarks(
-    sample: Sample, race: Race, best: Result, kernel: Kernel, seed: int, count: int
-) -> Result:
-    """The same with more landmarks; closer ones allow a narrower kernel."""
-    other = Race(sample, replace(race.settings, n_landmarks=max(count, 1)), race.metrics, kernel, seed)
-    C = best.C if race.settings.C is None else race.settings.C
-    found = other.at(best.gamma, C)
-    if kernel.fixed or best.gamma * _GAMMA_STEP > _GAMMA_RANGE[1]:
-        return found
-    narrow = other.at(best.gamma * _GAMMA_STEP, C)
-    return narrow if narrow.beats(found) else found
+    return max(count, AUTO_LANDMARKS)
 
 
 def learn_rounds(
@@ -502,11 +522,9 @@ def learn_rounds(
     learnt: Array | None = None
     for each in rounds:
         rows = stretched(sample.rows[settings.standardize], learnt)
-        few = replace(
-            settings, n_landmarks=min(settings.n_landmarks or FIRST_LANDMARKS, FIRST_LANDMARKS)
-        )
         own = int(rng.integers(2**31))
-        trial = Trial(sample, rows, (everything, everything), few, kernel, own)
+        machine = replace(settings, n_landmarks=each.n_landmarks)
+        trial = Trial(sample, rows, (everything, everything), machine, kernel, own)
         _, coef = trial.solve(each.gamma, each.C)
         outer = mean_outer(trial.gradients(each.gamma, coef, rng), kind, learnt)
         learnt = learn_metric(outer, each.damping)
@@ -570,7 +588,9 @@ def most_landmarks(n_rows: int, n_features: int, effort: float) -> int:
     (5600, 1000)
     """
     count = AUTO_LANDMARKS
-    while count < MOST_LANDMARKS and _seconds(n_rows, n_features, count + 100) <= _EFFORT_SECONDS * effort:
+    while (
+        count < MOST_LANDMARKS and _seconds(n_rows, n_features, count + 100) <= _EFFORT_SECONDS * effort
+    ):
         count += 100
     return count
 
@@ -604,12 +624,18 @@ def draw_sample(
 
 def plain_rounds(rounds: Sequence[Round]) -> list[list[float]]:
     """As plain data, which a checkpoint holds."""
-    return [[each.damping.power, each.damping.identity, each.C, each.gamma] for each in rounds]
+    return [
+        [each.damping.power, each.damping.identity, each.C, each.gamma, each.n_landmarks]
+        for each in rounds
+    ]
 
 
 def as_rounds(plain: Sequence[Sequence[float]]) -> list[Round]:
     """From plain data."""
-    return [Round(Damping(power, identity), C, gamma) for power, identity, C, gamma in plain]
+    return [
+        Round(Damping(power, identity), C, gamma, int(count))
+        for power, identity, C, gamma, count in plain
+    ]
 
 
 def too_few(codes: Array, room: float = np.inf) -> str | None:

@@ -25,7 +25,7 @@ ROWS_PER_COLUMN = 20
 MAX_ENTRIES = 2**27
 
 #: Above so many columns only the first of them are factored: the price of all grows as their cube. On
-#: covtype (80,000 rows, 4000 landmarks, C = 4) a factor of all takes 120 passes and 75 s on one core, of
+#: covtype (80,000 rows, 4000 landmarks, C = 4, one core) a factor of all takes 120 passes and 75 s, of
 #: 1500 170 and 50 s, of 1000 184 and 46 s, of 500 230 and 47 s, and none 360 and 61 s.
 MAX_COLUMNS = 3000
 LEADING_COLUMNS = 1000
@@ -36,7 +36,7 @@ _DIAGONAL_ENTRIES = 2**24
 
 
 class Factor:
-    """Approximate inverse of ``I + C F'HF``: by a Cholesky factor, and a diagonal for further columns."""
+    """Approximate inverse of ``I + C F'HF``: by a Cholesky factor, and a diagonal for what is left."""
 
     def __init__(self, cholesky: Floats, diagonal: Floats) -> None:
         self._cholesky, self._diagonal = cholesky, diagonal
