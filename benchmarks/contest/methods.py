@@ -61,6 +61,7 @@ METHODS = {
     "aucmax": Method(ours(), "aucmax", rare=True),
     "aucmax (paper)": Method(ours(preset="paper"), "aucmax", rare=True),
     "aucmax, effort 4": Method(ours(effort=4), "aucmax"),
+    "aucmax, no metric": Method(ours(metric=None), "aucmax"),
     "LightGBM": boosted("LightGBM"),
     "LightGBM tuned": tuned("LightGBM"),
     "XGBoost": boosted("XGBoost"),

@@ -543,7 +543,7 @@ class KernelAUCClassifier(KernelScores, _NewtonClassifier):
     n_landmarks : int or "auto", default="auto"
         Landmarks (or Fourier features). "auto" is 1000, or more where that ranks held-out rows better;
         or every row if there are fewer.
-    landmarks : {"auto", "kmeans", "class-kmeans", "uniform"} or array, default="auto"
+    landmarks : {"auto", "kmeans", "class-kmeans", "root-kmeans", "uniform"} or array, default="auto"
         How they are chosen; an array is in units of standardised rows. "auto" is "class-kmeans" unless
         another is better.
     metric : {"auto", "learned", "full"} or None, default="auto"

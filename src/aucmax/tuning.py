@@ -6,7 +6,7 @@ smaller class is large, else each in its turn. One thing after another is settle
 1. C and gamma, by climbing: gamma in factors of two around the distance rule, C in factors of four.
 2. Columns standardised, or brought to normal scores by rank, which helps where they have long tails, or
    left in their own units.
-3. Landmarks of each class, of all rows together, or at random.
+3. Landmarks of each class, in equal shares or by the roots of their sizes, of all rows, or at random.
 4. The metric. Columns (or directions) along which the learnt score is steep are stretched, the others
    shrunk: the metric is the mean outer product of the score's gradient (the average gradient outer
    product of recursive feature machines), damped by a power and by a share of the identity.
@@ -427,7 +427,11 @@ def tune(
         contest(what, replace(settings, standardize=scaling), plain)
     smallest = min(train.size for train, _ in sample.folds)
     if fixed.landmarks is None and smallest > first and not sample.few:
-        names = {"kmeans": "landmarks of all rows", "uniform": "landmarks at random"}
+        names = {
+            "root-kmeans": "landmarks of each class by the root of its size",
+            "kmeans": "landmarks of all rows",
+            "uniform": "landmarks at random",
+        }
         for strategy, what in names.items():
             contest(what, replace(race.settings, landmarks=strategy), plain, Race.walk_near)
     rounds: list[Round] = []

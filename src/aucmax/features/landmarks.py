@@ -1,9 +1,10 @@
 """Where the landmarks of a kernel map lie.
 
 ``"kmeans"`` (the paper), ``"class-kmeans"`` (k-means within each class, equal shares, so that a rare
-class is not drowned by a common one) or ``"uniform"`` (rows drawn at random). Either k-means gives the
-rows nearest to its centres, where the paper takes the centres. With no more rows than landmarks every
-distinct row is one, and the map is exact.
+class is not drowned by a common one), ``"root-kmeans"`` (the same, with shares as the roots of the
+sizes) or ``"uniform"`` (rows drawn at random). Any k-means gives the rows nearest to its centres, where
+the paper takes the centres. With no more rows than landmarks every distinct row is one, and the map is
+exact.
 """
 
 from __future__ import annotations
@@ -18,7 +19,10 @@ from aucmax._checks import is_sparse
 
 Array = npt.NDArray[Any]
 
-STRATEGIES = ("kmeans", "class-kmeans", "uniform")
+STRATEGIES = ("kmeans", "class-kmeans", "root-kmeans", "uniform")
+
+#: Those that look at the classes.
+OF_CLASSES = ("class-kmeans", "root-kmeans")
 
 #: k-means sees at most so many rows per landmark, drawn at random, and starts from so many of them.
 ROWS_PER_LANDMARK = 25
@@ -50,8 +54,9 @@ def choose_landmarks(
         return _kmeans(X, np.arange(n_rows), n_landmarks, random_state, weight)
     assert y is not None
     groups = [np.flatnonzero(y == label) for label in np.unique(y)]
+    share_out = equal_shares if strategy == "class-kmeans" else root_shares
     centres, seen = [], 0
-    for rows, share in zip(groups, equal_shares([g.size for g in groups], n_landmarks), strict=True):
+    for rows, share in zip(groups, share_out([g.size for g in groups], n_landmarks), strict=True):
         if share:
             centre, used = _kmeans(X, rows, share, random_state, weight)
             centres.append(centre)
@@ -72,6 +77,18 @@ def equal_shares(sizes: list[int], total: int) -> list[int]:
         shares[group] = min(sizes[group], -(-left // (len(sizes) - done)))
         left -= shares[group]
     return shares
+
+
+def root_shares(sizes: list[int], total: int) -> list[int]:
+    """Split ``total`` among groups as the roots of their sizes, at least one each of those with any.
+
+    >>> root_shares([100, 10_000], 330)
+    [30, 300]
+    """
+    roots = np.sqrt(sizes)
+    ends = np.round(total * np.cumsum(roots) / roots.sum()).astype(int)
+    shares = np.diff(ends, prepend=0)
+    return [int(min(size, max(share, 1))) for size, share in zip(sizes, shares, strict=True)]
 
 
 def _kmeans(

@@ -33,7 +33,7 @@ from aucmax.features.kernels import (
     raw_matrix,
     resolve_gamma,
 )
-from aucmax.features.landmarks import STRATEGIES, choose_landmarks
+from aucmax.features.landmarks import OF_CLASSES, STRATEGIES, choose_landmarks
 
 Array = npt.NDArray[Any]
 
@@ -59,9 +59,10 @@ class NystroemFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     n_landmarks : int or "auto", default="auto"
         How many landmarks. "auto" is 1000, or the number of rows if that is less. A number above the
         number of rows gives a warning and uses every row.
-    landmarks : {"kmeans", "class-kmeans", "uniform"} or array of shape (v, d), default="kmeans"
-        How they are chosen: rows nearest to k-means centres, of all rows or each class in equal shares
-        (needs ``y``), rows at random, or your own points.
+    landmarks : {"kmeans", "class-kmeans", "root-kmeans", "uniform"} or array, default="kmeans"
+        How they are chosen: rows nearest to k-means centres, of all rows, or of each class in equal
+        shares or as the roots of their sizes (which need ``y``); rows at random; or your own points, of
+        shape (v, d).
     kernel : {"rbf", "laplacian", "polynomial", "linear"}, default="rbf"
     gamma : {"distance", "scale"} or float, default="distance"
         Bandwidth: ``1 / mean ||x - mean||^2`` over the first 80,000 rows (the paper's rule),
@@ -129,7 +130,7 @@ class NystroemFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         ----------
         X : array, CSR matrix or data frame of shape (n, d)
         y : array of shape (n,), optional
-            Classes; used by ``landmarks="class-kmeans"`` alone.
+            Classes; used by ``landmarks="class-kmeans"`` and ``"root-kmeans"`` alone.
         sample_weight : array of shape (n,), optional
             A row of weight 0 is absent.
         """
@@ -154,13 +155,13 @@ class NystroemFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             check_number("n_landmarks", self.n_landmarks, low=1, closed=True, integer=True)
         if isinstance(self.landmarks, str):
             check_choice("landmarks", self.landmarks, STRATEGIES)
-            if self.landmarks == "class-kmeans" and y is None:
+            if self.landmarks in OF_CLASSES and y is None:
                 raise ValueError(
-                    'landmarks="class-kmeans" requires y to be passed, but the target y is None.'
+                    f'landmarks="{self.landmarks}" requires y to be passed, but the target y is None.'
                 )
 
     def _check_classes(self, y: Any, n_rows: int) -> Array | None:
-        if y is None or not isinstance(self.landmarks, str) or self.landmarks != "class-kmeans":
+        if y is None or not isinstance(self.landmarks, str) or self.landmarks not in OF_CLASSES:
             return None
         classes = np.asarray(y).ravel()
         if classes.size != n_rows:
@@ -303,6 +304,6 @@ class NystroemFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
-        tags.target_tags.required = isinstance(self.landmarks, str) and self.landmarks == "class-kmeans"
+        tags.target_tags.required = isinstance(self.landmarks, str) and self.landmarks in OF_CLASSES
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
