@@ -349,7 +349,10 @@ def made_row(data, method, seed, auc, seconds=1.0, regime="full", p=1.0, differe
         "rows": 1000,
         "positives": 100,
         "auc": auc,
+        "average_precision": auc / 2,
         "fit_seconds": seconds,
+        "predict_seconds": seconds / 10,
+        "peak_gib": seconds,
         "against": {"p": p, "difference": difference},
         **more,
     }
@@ -439,6 +442,21 @@ def test_markdown_tells_losses_and_rare_positives():
     assert "behind the best of the rivals on 1 of 2 data sets: b (70.00 against 99.00, SVC)." in text
     assert "| C | 70.00, 1.00 (0, 1, 0) | 40.00, 2.00 (1, 0, 0) |" in text
     assert "data sets at 1 %: a (60.00 against 70.00, C)." in text
+    assert "| aucmax | **42.50** | 35.00 |" in text  # average precision
+    assert " | 6 | 6 | 12 |" in text  # of aucmax: fit time, time of predicting, memory
+    assert "Over all of these" not in text
+
+
+def test_rare_positives_together_are_told_against_who_was_searched():
+    rows = [
+        made_row("a", "aucmax", 0, 0.6, regime="1 %"),
+        made_row("a", "XGBoost tuned", 0, 0.5, regime="1 %"),
+        made_row("a", "aucmax", 0, 0.5, regime="0.1 %"),
+        made_row("a", "XGBoost tuned", 0, 0.54, regime="0.1 %"),
+        made_row("b", "aucmax", 0, 0.9, regime="0.1 %"),
+    ]
+    told = "+3.00 points from XGBoost tuned's (above it on 1 of 2 data sets and shares)."
+    assert told in summary.markdown(rows)
 
 
 def test_the_page_is_what_the_rows_say():

@@ -199,6 +199,16 @@ def test_class_kmeans_gives_the_rare_class_its_share():
     assert len(features.landmarks_) == 40
 
 
+def test_root_kmeans_lies_between():
+    X, _ = make_blobs([900, 100], centers=[[0, 0], [9, 9]], random_state=0, shuffle=False)
+    y = np.repeat([0, 1], [900, 100])
+    features = NystroemFeatures(40, landmarks="root-kmeans", random_state=0).fit(X, y)
+    near_rare = (features.landmarks_ > 5).all(axis=1).sum()
+    assert near_rare == 10  # roots of 900 and 100 are 30 and 10
+    assert len(features.landmarks_) == 40
+    assert landmarks.root_shares([3, 10**6], 500) == [1, 499]
+
+
 def test_own_landmarks():
     X, _ = data()
     features = NystroemFeatures(landmarks=X[:7]).fit(X)

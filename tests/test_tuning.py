@@ -246,6 +246,32 @@ def test_a_sample_takes_the_rarer_class_whole():
     assert len(folds) == 1
 
 
+def test_of_a_small_class_little_is_tried_and_its_rows_weigh_as_ever():
+    X, y = ring(3000)
+    rare = np.concatenate([np.flatnonzero(y == 0), np.flatnonzero(y == 1)[:30]])
+    sample, balanced = sample_of(X[rare], y[rare]), sample_of(X, y)
+    assert sample.few
+    assert not balanced.few
+    shares = [np.mean(each.codes) for each in (sample, balanced)]
+    shares = [min(share, 1 - share) for share in shares]
+    assert sample.first_cost / balanced.first_cost == pytest.approx(shares[0] / shares[1])
+    _, records, rounds = tune(sample, Settings())
+    tried = [record["what"] for record in records]
+    assert tried == ["as it is", "metric, round 1, power 0.7"]
+    assert len(rounds) <= 1
+
+
+def test_a_last_round_comes_from_the_machine_with_more_landmarks():
+    X, y = ring(6000)
+    fixed = Settings(C=4.0, standardize=True, landmarks="class-kmeans", n_landmarks=800)
+    _, records, rounds = tune(sample_of(X, y), fixed)
+    assert records[-1]["what"].startswith("metric, last round")
+    assert records[-2]["what"] == "as many landmarks as given"
+    assert [each.n_landmarks for each in rounds[:-1]] == [500] * (len(rounds) - 1)
+    assert rounds[-1].n_landmarks == (800 if records[-1]["kept"] else 500)
+    assert tuning.as_rounds(tuning.plain_rounds(rounds)) == rounds
+
+
 def test_few_rows_try_nothing_and_say_so(capsys):
     X, y = ring(99)
     model = KernelAUCClassifier(random_state=0, verbose=1).fit(X, y)
