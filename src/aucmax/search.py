@@ -52,7 +52,7 @@ from aucmax.pairs import PairLoss
 from aucmax.plan import solver_bytes
 from aucmax.rows import held_bytes
 from aucmax.solvers.newton import Newton, Record
-from aucmax.solvers.preconditioner import sample_size
+from aucmax.solvers.preconditioner import leading, sample_size
 from aucmax.solvers.stochastic import PairSGDGrid, finite_mean, first_step, row_squares
 from aucmax.tuning import Settings
 
@@ -695,7 +695,8 @@ class KernelAUCClassifierCV(KernelScores, _SearchCV):
             with self._features(X, mapped, raw) as features:
                 return self._descend(features, columns, line, about, Cs, name)
         # Every preconditioner projects the rows it samples: where all are not many more, do it once.
-        project = X.shape[0] <= _PROJECTED_SAMPLES * sample_size(mapped.rank)
+        sampled = sample_size(mapped.rank) * leading(mapped.rank) / mapped.rank
+        project = X.shape[0] <= _PROJECTED_SAMPLES * sampled
         with self._operator(X, mapped, columns.count, raw, project) as operator:
             return self._walk(operator, columns, line, about, Cs, name)
 

@@ -587,7 +587,7 @@ def most_landmarks(n_rows: int, n_features: int, effort: float) -> int:
     """The most landmarks, in hundreds, whose fit takes about a minute of two cores, times the effort.
 
     Reckoned, not measured: the same data is to give the same model on any machine. More than half of
-    the rows are never taken: they would cost as much again for the last few rows' sake.
+    the rows are never taken: the others lie close to them.
 
     >>> most_landmarks(80_000, 54, 1.0), most_landmarks(5_000_000, 54, 1.0)
     (5600, 1000)
