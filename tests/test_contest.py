@@ -425,6 +425,12 @@ def test_a_duel_counts_only_with_the_last_row_of_the_first_method():
     assert summary.Table(rows, "full").duels("C") == (0, 0, 0)
 
 
+def test_splits_without_the_first_method_are_not_shown_yet():
+    table = summary.Table([*ROWS, made_row("a", "C", 2, 0.99), made_row("c", "C", 0, 0.99)], "full")
+    assert table.data == ["a", "b"]
+    assert table.mean("a", "C") == pytest.approx(0.70)
+
+
 def test_the_last_row_counts():
     table = summary.Table([*ROWS, made_row("a", "aucmax", 1, 0.70)], "full")
     assert table.mean("a", "aucmax") == pytest.approx(0.80)

@@ -25,11 +25,17 @@ def latest(rows: Iterable[Row]) -> dict[Key, Row]:
     return {(row["data"], row["regime"], row["seed"], row["method"]): row for row in rows}
 
 
+def comparable(rows: Iterable[Row]) -> list[Row]:
+    """The last rows of the splits that the first method has run on: the others are yet to be shown."""
+    last = latest(rows)
+    return [row for (*place, _), row in last.items() if (*place, FIRST) in last]
+
+
 class Table:
     """Rows of one regime, by data set and method."""
 
     def __init__(self, rows: Iterable[Row], regime: str) -> None:
-        self.rows = [row for row in latest(rows).values() if row["regime"] == regime]
+        self.rows = [row for row in comparable(rows) if row["regime"] == regime]
         self.data = _unique(row["data"] for row in self.rows)
         self.methods = _unique(row["method"] for row in self.rows)
         self._cells: dict[tuple[str, str], list[Row]] = {}
@@ -117,7 +123,7 @@ class Table:
 
 
 def markdown(rows: Iterable[Row]) -> str:
-    kept = list(latest(rows).values())
+    kept = comparable(rows)
     if not kept:
         return "No rows yet."
     full = Table(kept, FULL)

@@ -360,14 +360,12 @@ class Race:
         return best
 
     def nearby(self, best: Result) -> Result:
-        """At the C and gamma of a kindred race, or with a narrower kernel, which may want less C."""
+        """At the C and gamma of a kindred race, or with a narrower kernel."""
         C = best.C if self.settings.C is None else self.settings.C
         found = self.at(best.gamma, C)
         if self._kernel.fixed or best.gamma * _GAMMA_STEP > _GAMMA_RANGE[1]:
             return found
-        costs = {C} if self.settings.C is not None else {C, max(C / _C_STEP, _C_RANGE[0])}
-        others = [self.at(best.gamma * _GAMMA_STEP, each) for each in sorted(costs)]
-        narrow = max(others, key=lambda each: each.auc)
+        narrow = self.at(best.gamma * _GAMMA_STEP, C)
         return narrow if narrow.beats(found) else found
 
 
