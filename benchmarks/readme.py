@@ -288,8 +288,15 @@ def contest_short() -> str:
     return f"{summary.aucs(full)}\n\n{summary.standing(full)}" if full.rows else "No rows yet."
 
 
+def contest_rare() -> str:
+    """Of the contest, who stands where with rare positives."""
+    there = (ROOT / "docs" / "benchmarks" / "contest.jsonl").exists()
+    tables = summary.rare_tables(rows("contest") if there else [])
+    return f"{summary.levels(tables)}\n\n{summary.together(tables)}" if tables else "No rows yet."
+
+
 PAGES = {
-    "README.md": (end_to_end, accuracy, search, contest_short),
+    "README.md": (end_to_end, accuracy, search, contest_short, contest_rare),
     "docs/design.md": (search, apart),
     "docs/methods.md": (stochastic, epochs, rank_svm),
     "docs/paper/README.md": (connect4,),

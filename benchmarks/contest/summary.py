@@ -126,9 +126,7 @@ def markdown(rows: Iterable[Row]) -> str:
     kept = comparable(rows)
     if not kept:
         return "No rows yet."
-    full = Table(kept, FULL)
-    regimes = [name for name in _unique(row["regime"] for row in kept) if name != FULL]
-    rare = {name: Table(kept, name) for name in sorted(regimes, key=_share, reverse=True)}
+    full, rare = Table(kept, FULL), rare_tables(kept)
     parts = []
     if full.rows:
         parts += [
@@ -144,6 +142,13 @@ def markdown(rows: Iterable[Row]) -> str:
         parts += [by_data(rare), *(behind(table, f" at {name}") for name, table in rare.items())]
     parts += [searches(kept), failures(kept)]
     return "\n\n".join(part for part in parts if part)
+
+
+def rare_tables(rows: Iterable[Row]) -> dict[str, Table]:
+    """Of each share of positives, the largest first."""
+    kept = comparable(rows)
+    regimes = [name for name in _unique(row["regime"] for row in kept) if name != FULL]
+    return {name: Table(kept, name) for name in sorted(regimes, key=_share, reverse=True)}
 
 
 def aucs(table: Table, what: str = "auc") -> str:
