@@ -47,7 +47,13 @@ from aucmax.operators import Operator
 from aucmax.pairs import Floats, Indices, PairLoss
 from aucmax.solvers.hessian import Hessian
 from aucmax.solvers.line_search import line_search
-from aucmax.solvers.preconditioner import ROWS_PER_COLUMN, Curvature, Factor, patience
+from aucmax.solvers.preconditioner import (
+    MOST_COLUMNS,
+    ROWS_PER_COLUMN,
+    Curvature,
+    Factor,
+    patience,
+)
 from aucmax.solvers.sample import Sample, draw_sample
 
 #: Relative residual at which conjugate gradients stop, unless a column needs more.
@@ -150,7 +156,7 @@ class Newton:
     ) -> None:
         k = len(losses)
         self.operator, self.losses, self.tol = operator, losses, tol
-        self._precondition = precondition
+        self._precondition = precondition and operator.n_columns <= MOST_COLUMNS
         self._rng, self._began = np.random.default_rng(seed), time.perf_counter()
         self._rows_read = 0.0
         if start is None:
@@ -516,7 +522,7 @@ def minimize(
     max_iter : int
         Newton steps.
     precondition : bool
-        False leaves the preconditioner out, for comparison.
+        False leaves the preconditioner out, for comparison. Above 20,000 columns none is built.
     on_record : callable, optional
         Called with the :class:`Record` of each step.
     seed : int

@@ -30,6 +30,9 @@ MAX_ENTRIES = 2**27
 MAX_COLUMNS = 3000
 LEADING_COLUMNS = 1000
 
+#: Above so many none is built: they are no kernel features, and their first are no better than others.
+MOST_COLUMNS = 20_000
+
 #: Rows that the diagonal of the others is measured on, within a limit on their entries.
 _DIAGONAL_ROWS = 2000
 _DIAGONAL_ENTRIES = 2**24
