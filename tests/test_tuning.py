@@ -12,6 +12,7 @@ from aucmax import (
     KernelAUCClassifier,
     KernelAUCClassifierCV,
     NystroemFeatures,
+    classifiers,
     load_model,
     save_model,
     tuning,
@@ -126,7 +127,7 @@ def test_a_metric_that_hurts_is_not_kept(monkeypatch):
     def noise_alone(outer, damping):
         return np.where(np.arange(12) < 2, 0.01, 1.0)
 
-    monkeypatch.setattr(tuning, "learn_metric", noise_alone)
+    monkeypatch.setattr(tuning.metric, "learn_metric", noise_alone)
     model = KernelAUCClassifier(**FIXED, random_state=0).fit(X, y)
     plain = KernelAUCClassifier(metric=None, **FIXED, random_state=0).fit(X, y)
     assert model.metric_ is None
@@ -228,6 +229,48 @@ def test_more_landmarks_where_they_pay():
     halves = (X[:, 0] > 0.5).astype(int)
     settings, trials, _ = tune(sample_of(X, halves), fixed, narrow, metric=None)
     assert settings.n_landmarks == 1000
+
+
+def board(n, seed=0):
+    """A chessboard: the more rows there are, the narrower the kernel that learns its squares."""
+    X = np.random.default_rng(seed).uniform(size=(n, 2)).astype(np.float32)
+    return X, (np.floor(6 * X).sum(axis=1) % 2).astype(int)
+
+
+def test_more_rows_are_asked_once_more():
+    X, y = board(8000)
+    fixed = Settings(standardize=True, landmarks="kmeans")
+    few, many, asked = sample_of(X[:1200], y[:1200]), sample_of(X, y), []
+
+    def widen(scaling):
+        asked.append(scaling)
+        return many
+
+    before, trials, _ = tune(few, fixed, metric=None)
+    after, more, _ = tune(few, fixed, metric=None, widen=widen)
+    assert asked == [True]
+    assert more[: len(trials)] == trials
+    first = more[len(trials)]
+    assert first["what"] == "on 8,000 rows"
+    assert first["auc"] > trials[-1]["auc"]
+    assert after.gamma > 1.5 * before.gamma
+    # Where all of it is given there is nothing to ask.
+    given = Settings(4.0, 50.0, 200, "kmeans", True)
+    tune(few, given, Kernel(gamma=50.0, fixed=True), metric=None, widen=widen)
+    assert asked == [True]
+
+
+def test_many_rows_are_tried_on_again_and_few_are_not(monkeypatch):
+    X, y = board(9000)
+    sizes = {tuning.SAMPLE_ROWS: 4000, tuning.WIDE_ROWS: 8000}
+
+    def draw(codes, rng, room, most_rows):
+        return draw_sample(codes, rng, room, sizes[most_rows])
+
+    monkeypatch.setattr(classifiers, "draw_sample", draw)
+    model = KernelAUCClassifier(metric=None, standardize=True, landmarks="class-kmeans", random_state=0)
+    assert any(t["what"] == "on 8,000 rows" for t in clone(model).fit(X, y).trials_)
+    assert not any(t["what"].startswith("on") for t in clone(model).fit(X[:7000], y[:7000]).trials_)
 
 
 def test_a_sample_takes_the_rarer_class_whole():

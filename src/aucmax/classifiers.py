@@ -47,6 +47,8 @@ from aucmax.solvers.epochs import run_epochs
 from aucmax.solvers.newton import Solution, minimize
 from aucmax.solvers.stochastic import PairSGD, first_step, mean_square
 from aucmax.tuning import (
+    SAMPLE_ROWS,
+    WIDE_ROWS,
     Kernel,
     Sample,
     Settings,
@@ -254,13 +256,16 @@ class KernelScores:
             self._tell_untried(why)
             return vars(asked.filled(UNTRIED)), [], []
         seed = draw_seed(self.random_state)
+        sample = self._trial_sample(X, codes, weight, seed)
+        many = len(sample.folds) == 1 and codes.size >= 2 * len(sample.codes)
         settings, trials, rounds = tune(
-            self._trial_sample(X, codes, weight, seed),
+            sample,
             asked,
             self._trial_kernel(),
             metric=metric,
             seed=seed,
             most_landmarks=most_landmarks(X.shape[0], X.shape[1], self.effort),
+            widen=partial(self._wide_sample, X, codes, weight, seed) if many else None,
             say=self._say,
         )
         return vars(settings), trials, plain_rounds(rounds)
@@ -285,8 +290,9 @@ class KernelScores:
         weight: np.ndarray,
         seed: int,
         scalings: list[Any] | None = None,
+        most_rows: int = SAMPLE_ROWS,
     ) -> Sample:
-        rows, folds = draw_sample(codes, np.random.default_rng(seed), self._room(X))
+        rows, folds = draw_sample(codes, np.random.default_rng(seed), self._room(X), most_rows)
         part, own, u = X[rows], codes[rows], weight[rows]
         if scalings is None:
             scalings = [self.standardize]
@@ -297,6 +303,11 @@ class KernelScores:
         scaled = {each: self._trial_rows(part, stand_for, each) for each in scalings}
         positives = self._positives(own)  # type: ignore[attr-defined]
         return Sample(scaled, own, u, positives, folds, self._room(X))
+
+    def _wide_sample(
+        self, X: Any, codes: np.ndarray, weight: np.ndarray, seed: int, standardize: Any
+    ) -> Sample:
+        return self._trial_sample(X, codes, weight, seed, [standardize], WIDE_ROWS)
 
     def _room(self, X: Any) -> float:
         """Bytes for trials: half of what rows leave."""

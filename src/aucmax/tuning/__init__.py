@@ -1,0 +1,57 @@
+"""What a kernel classifier finds out by itself: scaling, landmarks, bandwidth, C and a metric.
+
+All of it is tried on a sample of the rows, some of which are held out: a third of them where the
+smaller class is large, else each in its turn. One thing after another is settled:
+
+1. C and gamma, by climbing: gamma in factors of two around the distance rule, C in factors of four.
+2. Columns standardised, or brought to normal scores by rank, which helps where they have long tails, or
+   left in their own units.
+3. Landmarks of each class, in equal shares or by the roots of their sizes, of all rows, or at random.
+4. The metric. Columns (or directions) along which the learnt score is steep are stretched, the others
+   shrunk. Landmarks, C and gamma follow, and it is done again, for a few rounds.
+5. How many landmarks: twice as many, as long as that lowers ``1 - AUC`` by a few per cent. If the
+   metric helped, a last round is learnt from the better machine.
+6. Where there are many more rows than in the sample: C, gamma and the number of landmarks once more
+   with more of them, unless landmarks are very many already. What a few rows cannot tell, as a kernel
+   twice as narrow with twice the landmarks, more rows may.
+
+Whatever came first stays, unless what comes after ranks the held-out rows better by more than the
+standard error of the difference (paired, by DeLong): so the machine does not end worse than it began,
+but for chance. A metric is learnt from rows that do not judge it, and at the end, with as many rounds
+as were found to help, from the whole sample.
+"""
+
+from aucmax.tuning.metric import (
+    Damping,
+    Round,
+    as_rounds,
+    learn_metric,
+    mean_outer,
+    plain_rounds,
+    unstretched,
+)
+from aucmax.tuning.order import most_landmarks, tune
+from aucmax.tuning.sample import FOLDED_ROWS, SAMPLE_ROWS, WIDE_ROWS, Sample, draw_sample, too_few
+from aucmax.tuning.settings import Kernel, Settings
+from aucmax.tuning.trials import learn_rounds
+
+__all__ = [
+    "FOLDED_ROWS",
+    "SAMPLE_ROWS",
+    "WIDE_ROWS",
+    "Damping",
+    "Kernel",
+    "Round",
+    "Sample",
+    "Settings",
+    "as_rounds",
+    "draw_sample",
+    "learn_metric",
+    "learn_rounds",
+    "mean_outer",
+    "most_landmarks",
+    "plain_rounds",
+    "too_few",
+    "tune",
+    "unstretched",
+]

@@ -1,0 +1,281 @@
+"""The order in which things are tried, and when something new is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from aucmax.features.kernels import resolve_gamma
+from aucmax.features.nystroem import AUTO_LANDMARKS
+from aucmax.tuning import metric as metrics
+from aucmax.tuning.metric import DAMPINGS, FEW_DAMPINGS, Damping, Round, mean_outer, stretched
+from aucmax.tuning.sample import FIRST_LANDMARKS, MOST_TRIED, Sample
+from aucmax.tuning.settings import Kernel, Settings
+from aucmax.tuning.trials import Race, Result, learn_rounds
+
+Array = npt.NDArray[Any]
+Say = Callable[[str], None]
+Search = Callable[[Race, Result], Result]
+
+#: The most landmarks that may come out.
+MOST_LANDMARKS = 8000
+
+#: Twice the landmarks have to lower ``1 - AUC`` by this share.
+_WORTH_DOUBLING = 0.02
+
+#: Of the metric.
+MAX_ROUNDS = 3
+
+#: The work that ``effort=1`` stands for: seconds on two cores.
+_EFFORT_SECONDS = 60.0
+
+_SCALINGS = {"quantile": "columns by rank", False: "columns in their own units"}
+_LANDMARKS = {
+    "root-kmeans": "landmarks of each class by the root of its size",
+    "kmeans": "landmarks of all rows",
+    "uniform": "landmarks at random",
+}
+
+
+def tune(
+    sample: Sample,
+    fixed: Settings,
+    kernel: Kernel = Kernel(),  # noqa: B008
+    *,
+    metric: str | None = "diagonal",
+    seed: int = 0,
+    most_landmarks: int = MOST_TRIED,
+    widen: Callable[[Any], Sample] | None = None,
+    say: Say = lambda text: None,
+) -> tuple[Settings, list[dict[str, Any]], list[Round]]:
+    """Settle what is open in ``fixed``, by trials on the sample; their records; rounds of the metric.
+
+    ``metric`` is None, "diagonal" or "full"; ``most_landmarks`` the most that may come out. Scalings
+    are tried in the order of ``sample.rows``. ``widen`` gives a sample of more rows, scaled in one of
+    these ways, if there are many more.
+    """
+    # 1) C and gamma
+    tuner = Tuner(sample, fixed, kernel, metric, seed, say)
+    # 2) How columns are scaled
+    tuner.try_scalings()
+    # 3) Kinds of landmarks
+    tuner.try_landmarks()
+    # 4) The metric
+    tuner.learn_metric()
+    # 5) How many landmarks, and a metric from more of them
+    tuner.count_landmarks(most_landmarks)
+    tuner.learn_last_round()
+    # 6) C, gamma and how many landmarks, once more on more rows
+    if widen is not None and tuner.wants_more_rows():
+        tuner.go_on_with(widen(tuner.race.settings.standardize), most_landmarks)
+    return tuner.settled(), tuner.records, tuner.rounds
+
+
+class Tuner:
+    """The best machine so far, what was tried, and the rounds of the metric that were kept."""
+
+    def __init__(
+        self,
+        sample: Sample,
+        fixed: Settings,
+        kernel: Kernel,
+        metric: str | None,
+        seed: int,
+        say: Say,
+    ) -> None:
+        self.sample, self.fixed, self.kernel, self.metric = sample, fixed, kernel, metric
+        self.seed, self.say, self.rng = seed, say, np.random.default_rng(seed)
+        self.first = min(fixed.n_landmarks or FIRST_LANDMARKS, FIRST_LANDMARKS)
+        self.count = fixed.n_landmarks or FIRST_LANDMARKS
+        self.plain: list[Array | None] = [None] * len(sample.folds)
+        self.learnt: Array | None = None
+        self.records: list[dict[str, Any]] = []
+        self.rounds: list[Round] = []
+        settings = replace(fixed, standardize=next(iter(sample.rows)), n_landmarks=self.first)
+        self.race = self._race(settings, self.plain)
+        self.best = self.race.climb()
+        self._record("as it is", self.best, True)
+
+    def try_scalings(self) -> None:
+        for scaling in list(self.sample.rows)[1:]:
+            self._contest(
+                _SCALINGS[scaling], replace(self.race.settings, standardize=scaling), self.plain
+            )
+
+    def try_landmarks(self) -> None:
+        smallest = min(train.size for train, _ in self.sample.folds)
+        if self.fixed.landmarks is None and smallest > self.first and not self.sample.few:
+            for strategy, what in _LANDMARKS.items():
+                settings = replace(self.race.settings, landmarks=strategy)
+                self._contest(what, settings, self.plain, Race.walk_near)
+
+    def learn_metric(self) -> None:
+        if self.metric is None:
+            return
+        dampings: Sequence[Damping] = FEW_DAMPINGS if self.sample.few else DAMPINGS
+        for number in range(1, 2 if self.sample.few else MAX_ROUNDS + 1):
+            if not self._learn(f"metric, round {number}", dampings, Race.climb):
+                break
+            dampings = (self.rounds[-1].damping,)
+
+    def count_landmarks(self, most: int) -> None:
+        """Double the landmarks as long as it pays; beyond what can be tried, as long as it will.
+
+        At least a thousand are taken: they cost little.
+        """
+        if self.fixed.n_landmarks is not None:
+            if self.count > self.first:
+                more = max(1, min(self.count, self.sample.most_landmarks))
+                settings = replace(self.race.settings, n_landmarks=more)
+                self._go_on("as many landmarks as given", settings, self.race.metrics, Race.nearby)
+            return
+        gain, ratio = 0.0, 0.5
+        while 2 * self.count <= min(self.sample.most_landmarks, most) and not self.sample.few:
+            before = self.best.auc
+            if not self._double():
+                self.count = max(self.count, AUTO_LANDMARKS)
+                return
+            share = (self.best.auc - before) / max(1.0 - before, 1e-12)
+            ratio = min(share / gain, 0.8) if gain else 0.5
+            gain = share
+        while gain * ratio > _WORTH_DOUBLING and self.count < most:
+            self.count, gain = min(2 * self.count, most), gain * ratio
+        self.count = max(self.count, AUTO_LANDMARKS)
+
+    def learn_last_round(self) -> None:
+        if self.rounds and (self.race.settings.n_landmarks or 0) > self.first:
+            self._learn("metric, last round", (self.rounds[-1].damping,), Race.nearby)
+        self._keep_metric()
+
+    def wants_more_rows(self) -> bool:
+        """Not if nothing is open, nor if landmarks are so many that trials would cost what fits do."""
+        asked = self.fixed
+        settled = asked.C is not None and asked.n_landmarks is not None and self.kernel.fixed
+        return self.count <= MOST_TRIED and not settled
+
+    def go_on_with(self, wide: Sample, most: int) -> None:
+        """More rows tell finer things: a narrower kernel, a larger C, more landmarks.
+
+        The metric stays, and is the same for all that is tried.
+        """
+        self.sample = wide
+        settings = replace(self.race.settings, n_landmarks=min(self.count, wide.most_landmarks))
+        self._go_on(
+            f"on {len(wide.codes):,} rows", settings, [self.learnt] * len(wide.folds), Race.climb
+        )
+        while self.fixed.n_landmarks is None and 2 * self.count <= min(wide.most_landmarks, most):
+            if not self._double():
+                break
+
+    def settled(self) -> Settings:
+        """What came out."""
+        settings = replace(
+            self.race.settings, n_landmarks=self.count, C=self.best.C, metric=self.learnt
+        )
+        if settings.landmarks is None:
+            settings = replace(settings, landmarks="class-kmeans")
+        if not self.kernel.fixed:
+            rows = stretched(self.sample.rows[settings.standardize], self.learnt)
+            rule = resolve_gamma(self.kernel.gamma, rows, self.sample.weight, self.kernel.name)
+            settings = replace(settings, gamma=self.best.gamma * rule)
+        return settings
+
+    # --- one trial
+
+    def _race(self, settings: Settings, stretch: Sequence[Array | None]) -> Race:
+        return Race(self.sample, settings, stretch, self.kernel, self.seed)
+
+    def _go_on(
+        self, what: str, settings: Settings, stretch: Sequence[Array | None], search: Search
+    ) -> None:
+        """With another setting, whether it is better or not."""
+        self.race = self._race(settings, stretch)
+        self.best = search(self.race, self.best)
+        self._record(what, self.best, True)
+
+    def _contest(
+        self,
+        what: str,
+        settings: Settings,
+        stretch: Sequence[Array | None],
+        search: Search = Race.climb,
+        share: float = 0.0,
+    ) -> bool:
+        """Try another setting, and go on with it if it is better, by a share of what is left."""
+        other = self._race(settings, stretch)
+        result, best = search(other, self.best), self.best
+        kept = result.beats(best) and result.auc - best.auc > share * (1.0 - best.auc)
+        self._record(what, result, kept)
+        if kept:
+            self.race, self.best = other, result
+        return kept
+
+    def _double(self) -> bool:
+        """Try twice the landmarks."""
+        more = 2 * self.count
+        settings = replace(self.race.settings, n_landmarks=more)
+        kept = self._contest(
+            f"{more} landmarks", settings, self.race.metrics, Race.nearby, _WORTH_DOUBLING
+        )
+        self.count = more if kept else self.count
+        return kept
+
+    def _learn(self, what: str, dampings: Sequence[Damping], search: Search) -> bool:
+        """One round of the metric, from the machine as it is."""
+        source, judged, kept = self.race, self.best, None
+        outer = [
+            mean_outer(trial.gradients(judged.gamma, coef, self.rng), str(self.metric), own)
+            for trial, coef, own in zip(source.trials, judged.coef, source.metrics, strict=True)
+        ]
+        for damping in dampings:
+            stretch = [metrics.learn_metric(each, damping) for each in outer]
+            if any(each is None for each in stretch):
+                self.say("The score is constant: there is no metric to learn.")
+                break
+            if self._contest(f"{what}, power {damping.power:g}", source.settings, stretch, search):
+                kept = damping
+        if kept is not None:
+            count = source.settings.n_landmarks or FIRST_LANDMARKS
+            self.rounds.append(Round(kept, judged.C, judged.gamma, count))
+        return kept is not None
+
+    def _keep_metric(self) -> None:
+        """Learn it from the whole sample, by the rounds that were kept."""
+        settings = self.race.settings
+        self.learnt = learn_rounds(
+            self.sample, settings, self.rounds, str(self.metric), self.kernel, self.seed
+        )
+
+    def _record(self, what: str, result: Result, kept: bool) -> None:
+        self.records.append(
+            {"what": what, "auc": result.auc, "C": result.C, "gamma": result.gamma, "kept": kept}
+        )
+        self.say(
+            f"{what}: AUC {result.auc:.4f} on held-out rows at C={result.C:g}, gamma x {result.gamma:g}"
+            f"{'' if kept else ', not kept'}"
+        )
+
+
+def most_landmarks(n_rows: int, n_features: int, effort: float) -> int:
+    """The most landmarks, in hundreds, whose fit takes about a minute of two cores, times the effort.
+
+    Reckoned, not measured: the same data is to give the same model on any machine. More than half of
+    the rows are never taken: the others lie close to them.
+
+    >>> most_landmarks(80_000, 54, 1.0), most_landmarks(5_000_000, 54, 1.0)
+    (5600, 1000)
+    """
+    count, most = AUTO_LANDMARKS, min(MOST_LANDMARKS, n_rows // 2)
+    while count < most and _seconds(n_rows, n_features, count + 100) <= _EFFORT_SECONDS * effort:
+        count += 100
+    return count
+
+
+def _seconds(n_rows: int, n_features: int, n_landmarks: int) -> float:
+    """Of a fit: two hundred passes over kernel values, which are made once, and their eigenvectors."""
+    values = float(n_rows) * n_landmarks
+    return values * (7e-8 + 2e-11 * n_features) + 1.5e-10 * n_landmarks**3
