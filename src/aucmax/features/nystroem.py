@@ -136,13 +136,21 @@ class NystroemFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         """
         self._check_params(y)
         with all_or_nothing(self):
-            X = check_rows(self, X)
-            weight = check_weight(sample_weight, X.shape[0])
-            y = self._check_classes(y, X.shape[0])
-            X, y, weight = drop_absent(X, y, weight)
-            self.landmarks_, self.landmark_rows_ = self._choose(X, y, weight)
-            self.gamma_ = resolve_gamma(self.gamma, X, weight, self.kernel)
+            self.place(X, y, sample_weight)
             self._decompose()
+        return self
+
+    def place(self, X: Any, y: Any = None, sample_weight: Any = None) -> NystroemFeatures:
+        """Choose landmarks and bandwidth as :meth:`fit` does, and no projection.
+
+        That is enough for :meth:`raw_block`, :meth:`gradients` and :meth:`with_gamma`.
+        """
+        X = check_rows(self, X)
+        weight = check_weight(sample_weight, X.shape[0])
+        y = self._check_classes(y, X.shape[0])
+        X, y, weight = drop_absent(X, y, weight)
+        self.landmarks_, self.landmark_rows_ = self._choose(X, y, weight)
+        self.gamma_ = resolve_gamma(self.gamma, X, weight, self.kernel)
         return self
 
     def _check_params(self, y: Any) -> None:
@@ -288,9 +296,12 @@ class NystroemFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         kept = (self.features(X).astype(np.float64) ** 2).sum(axis=1)
         return np.asarray(np.minimum(kept / np.maximum(own, np.finfo(float).tiny), 1.0))
 
-    def gradients(self, X: Array, coef: Array) -> list[Array]:
-        """Of ``sum_j coef_j k(x, u_j)`` at dense rows, (n, d) for each row of coef."""
-        return self._kernel(X.dtype).gradients(X, coef)
+    def gradients(self, X: Array, coef: Array, gamma: float | None = None) -> list[Array]:
+        """Of ``sum_j coef_j k(x, u_j)`` at dense rows, (n, d) for each row of coef.
+
+        ``gamma`` is instead of the map's own.
+        """
+        return self._kernel(X.dtype, gamma).gradients(X, coef)
 
     @property
     def dtype(self) -> np.dtype[Any]:

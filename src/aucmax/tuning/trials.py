@@ -95,14 +95,14 @@ class Trial:
             degree=kernel.degree,
             coef0=kernel.coef0,
             random_state=seed,
-        ).fit(rows[train], sample.codes[train], sample_weight=sample.weight[train])
+        ).place(rows[train], sample.codes[train], sample.weight[train])
         self._raw = self._map.raw_block(rows)
         self._at: tuple[float, Any, Newton] | None = None
 
     def solve(self, gamma: float, C: float) -> tuple[Array, Array]:
         """Scores (n, k) of all rows and weights (v, k) over the landmarks."""
         if self._at is None or self._at[0] != gamma:
-            mapped = self._map if gamma == 1.0 else self._map.with_gamma(gamma * self._map.gamma_)
+            mapped = self._map.with_gamma(gamma * self._map.gamma_)
             features = mapped.features(self.rows, self._raw)
             self._at = gamma, mapped, Newton(FeatureOperator(features), self._losses, tol=_TOL)
         _, mapped, newton = self._at
@@ -129,7 +129,7 @@ class Trial:
         some = np.sort(rng.permutation(self.train)[:_GRADIENT_ROWS])
         rows = self.rows[some]
         rows = rows.toarray() if is_sparse(rows) else rows
-        return self._map.with_gamma(gamma * self._map.gamma_).gradients(rows, coef.T)
+        return self._map.gradients(rows, coef.T, gamma * self._map.gamma_)
 
 
 class Race:
