@@ -475,3 +475,20 @@ def test_rows_can_be_read_back(contest):
     _, options = contest(seeds=1)
     for line in (options.out / "contest.jsonl").read_text().splitlines():
         assert {"data", "regime", "seed", "method", "status", "versions"} <= json.loads(line).keys()
+
+
+def test_a_change_is_compared_with_the_first_method_alone():
+    rows = [
+        *ROWS,
+        made_row("a", "aucmax, no metric", 1, 0.70, 1.0, p=0.01, difference=-0.1),
+        made_row("b", "aucmax, no metric", 0, 0.71, 3.0, p=0.5, difference=0.01),
+    ]
+    table = summary.Table(rows, "full")
+    assert "aucmax, no metric" not in table.methods
+    assert table.ranks() == summary.Table(ROWS, "full").ranks()
+    told = summary.changed(table, "aucmax, no metric")
+    assert "| a | 1 | 80.00 | 70.00 | 1, 0, 0 | 0.25 |" in told
+    assert "better on 1, worse on 0 and neither on 1 splits" in told
+    assert "take 4 times as long in the geometric mean, and between 4 and 4 times" in told
+    assert told in summary.markdown(rows)
+    assert summary.changed(table, "aucmax, effort 4") == ""
