@@ -297,7 +297,7 @@ def test_float32_and_float64_agree(model):
 def test_large_blocks_are_float32(monkeypatch):
     X, y = moons()
     small = KernelAUCClassifier(preset="paper", random_state=0).fit(X, y)
-    monkeypatch.setattr(classifiers_module, "FLOAT64_BYTES", 100)
+    monkeypatch.setattr("aucmax._kernel_scores.FLOAT64_BYTES", 100)
     large = KernelAUCClassifier(preset="paper", random_state=0).fit(X, y)
     assert small.feature_map_.dtype == np.float64
     assert large.feature_map_.dtype == np.float32

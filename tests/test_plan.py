@@ -128,4 +128,4 @@ def only(monkeypatch, name):
         place = plan.Place(name, 0, per_pass=1e-3)
         return plan.Plan(n_rows, n_landmarks, 10**9, 0, place, (), 1000, itemsize, 100)
 
-    monkeypatch.setattr("aucmax.classifiers.plan_fit", planned)
+    monkeypatch.setattr("aucmax._kernel_scores.plan_fit", planned)

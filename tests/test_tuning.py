@@ -12,7 +12,6 @@ from aucmax import (
     KernelAUCClassifier,
     KernelAUCClassifierCV,
     NystroemFeatures,
-    classifiers,
     load_model,
     save_model,
     tuning,
@@ -267,7 +266,7 @@ def test_many_rows_are_tried_on_again_and_few_are_not(monkeypatch):
     def draw(codes, rng, room, most_rows):
         return draw_sample(codes, rng, room, sizes[most_rows])
 
-    monkeypatch.setattr(classifiers, "draw_sample", draw)
+    monkeypatch.setattr("aucmax._kernel_scores.draw_sample", draw)
     model = KernelAUCClassifier(metric=None, standardize=True, landmarks="class-kmeans", random_state=0)
     assert any(t["what"] == "on 8,000 rows" for t in clone(model).fit(X, y).trials_)
     assert not any(t["what"].startswith("on") for t in clone(model).fit(X[:7000], y[:7000]).trials_)

@@ -16,10 +16,10 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardSc
 from aucmax import __version__
 from aucmax._base import LinearScores
 from aucmax._checks import is_sparse
+from aucmax._kernel_scores import KernelScores
 from aucmax._scaling import MetricScaler, QuantileScaler
 from aucmax.baselines import KernelRankSVM
 from aucmax.calibration import _FAR, _TILT, IsotonicCalibrator, SigmoidCalibrator
-from aucmax.classifiers import KernelScores
 from aucmax.features.fourier import FourierFeatures
 from aucmax.features.nystroem import NystroemFeatures
 

@@ -42,10 +42,11 @@ from aucmax._checks import (
     warn_user,
 )
 from aucmax._folds import Columns, Fold, HeldOut, check_folds, make_folds
+from aucmax._kernel_scores import KernelScores
 from aucmax._memory import fits
 from aucmax._progress import GridLine
 from aucmax._threads import one_blas_thread
-from aucmax.classifiers import EPOCHS, MAX_STEPS, KernelScores, linear_operator
+from aucmax.classifiers import EPOCHS, MAX_STEPS, linear_operator
 from aucmax.features.nystroem import NystroemFeatures
 from aucmax.operators import FeatureOperator, Operator
 from aucmax.pairs import PairLoss
