@@ -8,6 +8,7 @@ import pytest
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.datasets import make_blobs
+from sklearn.exceptions import NotFittedError
 from sklearn.metrics import pairwise
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from threadpoolctl import threadpool_info
@@ -401,3 +402,13 @@ def test_scratch_is_one_array_a_thread():
     thread.start()
     thread.join()
     assert not np.shares_memory(first, others[0])
+
+
+def test_landmarks_without_a_projection_are_no_fitted_map():
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    mapped = NystroemFeatures(10, random_state=0).fit(X).place(X[:30])
+    with pytest.raises(NotFittedError):
+        mapped.transform(X)
+    whole = NystroemFeatures(10, random_state=0).fit(X[:30])
+    again = mapped.with_gamma(mapped.gamma_)
+    np.testing.assert_array_equal(again.transform(X), whole.transform(X))

@@ -1,6 +1,7 @@
 """What a classifier finds out by itself, against what is known of the data."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -18,7 +19,17 @@ from aucmax import (
 )
 from aucmax.features.fourier import FourierFeatures
 from aucmax.metrics import roc_auc
-from aucmax.tuning import Damping, Kernel, Sample, Settings, draw_sample, learn_metric, mean_outer, tune
+from aucmax.tuning import (
+    Damping,
+    Kernel,
+    Sample,
+    Settings,
+    draw_sample,
+    learn_metric,
+    mean_outer,
+    rows_within,
+    tune,
+)
 
 NO_DAMPING = Damping(1.0, 0.0)
 
@@ -187,6 +198,23 @@ def test_the_papers_settings_are_one_argument_away():
     }
 
 
+def test_landmarks_that_are_given_are_as_many_as_they_are():
+    X, y = ring(300)
+    given = {"C": 1.0, "gamma": 0.1, "standardize": True, "random_state": 0}
+    model = KernelAUCClassifier(landmarks=X[:10], **given).fit(X, y)
+    assert model.trials_ == []
+    assert model.settings_["n_landmarks"] == len(model.feature_map_.landmarks_) == 10
+
+
+def test_a_laplacian_kernel_is_tuned_as_well():
+    X, y = ring(400)
+    model = KernelAUCClassifier(kernel="laplacian", n_landmarks=100, random_state=0).fit(X, y)
+    assert model.trials_
+    X_test, y_test = ring(1000, seed=1)
+    assert roc_auc(y_test, model.decision_function(X_test)) > 0.9
+    assert set(np.argsort(-model.feature_importances_)[:2]) == {0, 1}
+
+
 def test_what_is_given_stays():
     X, y = ring(300)
     model = KernelAUCClassifier(
@@ -253,23 +281,35 @@ def test_more_rows_are_asked_once_more():
     assert first["what"] == "on 8,000 rows"
     assert first["auc"] > trials[-1]["auc"]
     assert after.gamma > 1.5 * before.gamma
+    # As many landmarks as given stay, and a metric that helped.
+    rings, kinds = ring(8000, d=4)
+    few, many = sample_of(rings[:1500], kinds[:1500]), sample_of(rings, kinds)
+    given = replace(fixed, n_landmarks=300)
+    settings, tried, rounds = tune(few, given, widen=widen)
+    assert tried[-1]["what"] == "on 8,000 rows"
+    assert settings.n_landmarks == 300
+    assert rounds
+    assert settings.metric[:2].min() > settings.metric[2:].max()
+    asked.clear()
     # Where all of it is given there is nothing to ask.
     given = Settings(4.0, 50.0, 200, "kmeans", True)
     tune(few, given, Kernel(gamma=50.0, fixed=True), metric=None, widen=widen)
-    assert asked == [True]
+    assert asked == []
 
 
 def test_many_rows_are_tried_on_again_and_few_are_not(monkeypatch):
     X, y = board(9000)
     sizes = {tuning.SAMPLE_ROWS: 4000, tuning.WIDE_ROWS: 8000}
 
-    def draw(codes, rng, room, most_rows):
-        return draw_sample(codes, rng, room, sizes[most_rows])
+    def fewer(codes, room, n_dense, most):
+        return min(codes.size, sizes[most])
 
-    monkeypatch.setattr("aucmax._kernel_scores.draw_sample", draw)
+    monkeypatch.setattr("aucmax._kernel_scores.rows_within", fewer)
     model = KernelAUCClassifier(metric=None, standardize=True, landmarks="class-kmeans", random_state=0)
     assert any(t["what"] == "on 8,000 rows" for t in clone(model).fit(X, y).trials_)
     assert not any(t["what"].startswith("on") for t in clone(model).fit(X[:7000], y[:7000]).trials_)
+    sizes[tuning.WIDE_ROWS] = 7000  # as where memory is short
+    assert not any(t["what"].startswith("on") for t in clone(model).fit(X, y).trials_)
 
 
 def test_a_sample_takes_the_rarer_class_whole():
@@ -326,9 +366,15 @@ def test_few_rows_try_nothing_and_say_so(capsys):
 
 def test_little_memory_tries_little_or_nothing():
     y = np.arange(50_000) % 2
-    assert draw_sample(y, np.random.default_rng(0), room=120e6)[0].size == 5000
+    assert rows_within(y, 120e6, 0, 20_000) == 5000
+    assert rows_within(y, 120e6, 3600, 20_000) == 1250
+    assert rows_within(y, 1e12, 3600, 20_000) == 20_000
+    rare = np.r_[np.zeros(5000, dtype=int), np.ones(50, dtype=int)]  # five folds instead of three
+    assert rows_within(rare, 120e6, 0, 20_000) == 3000
     X, y = ring(300)
-    with pytest.warns(UserWarning, match="max_memory leaves 7.* MB for trials"):
+    with pytest.warns(
+        UserWarning, match="7.* MB of memory are left for it, and 24.* MB are needed; raise max_memory"
+    ):
         KernelAUCClassifier(metric="learned", max_memory="16MB", random_state=0).fit(X, y)
 
 
@@ -428,10 +474,10 @@ def test_a_full_metric_of_sparse_rows_is_refused():
         KernelAUCClassifier(metric="full").fit(sparse.csr_array(X), y)
 
 
-def test_moons_need_no_metric():
-    X, y = make_moons(300, noise=0.2, random_state=0)
-    model = KernelAUCClassifier(random_state=0).fit(X, y)
-    assert roc_auc(y, model.decision_function(X)) > 0.97
+def test_moons_lose_nothing():
+    X, y = make_moons(1300, noise=0.2, random_state=0)
+    model = KernelAUCClassifier(random_state=0).fit(X[:300], y[:300])
+    assert roc_auc(y[300:], model.decision_function(X[300:])) > 0.985
 
 
 def test_a_search_learns_a_metric_for_each_fold_by_itself(monkeypatch):

@@ -46,6 +46,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     usual = f"{own.seconds:g}, or {RARE_SECONDS:g} of rare positives"
     add("--methods", nargs="*", metavar="NAME", help="instead of all that take part by default")
     add("--regimes", nargs="*", metavar="NAME", help="full, rare, or shares such as 1%% and 0.3%%")
+    add("--first-seed", type=int, default=0, metavar="N", help="leave out the seeds before")
     add("--configurations", type=int, default=own.configurations, help="of one search, at most")
     add("--seconds", type=float, help=f"of one search, before the last fit, instead of {usual}")
     add("--limit", type=float, default=1800.0, help="seconds for fitting and predicting")
@@ -114,17 +115,18 @@ def places(options: Any) -> Iterator[Place]:
     if unknown:
         raise SystemExit(f"no data set {sorted(unknown)[0]!r}; there are {', '.join(data.DATA)}")
     rare = [name for name in names if name in data.RARE]
-    sizes: dict[str, int] = {}
-    for seed in range(options.seeds or data.draws(0)):
+    draws: dict[str, int] = {}
+    for seed in range(options.first_seed, options.seeds or data.draws(0)):
         for name in names if data.FULL in regimes else ():
-            if options.seeds is None and name in sizes and seed >= data.draws(sizes[name]):
+            if name in draws and seed >= draws[name]:
                 continue
             split = at_hand(name, seed, options)
             if split:
                 split = data.whole(split, seed)
-                sizes[name] = len(split.y_train)
-                yield Place(name, data.FULL, seed, split)
-    for seed in range(options.seeds or data.RARE_DRAWS):
+                draws[name] = options.seeds or data.draws(len(split.y_train))
+                if seed < draws[name]:
+                    yield Place(name, data.FULL, seed, split)
+    for seed in range(options.first_seed, options.seeds or data.RARE_DRAWS):
         for name in rare if regimes - {data.FULL} else ():
             split = at_hand(name, seed, options)
             for regime, thin in data.thinned(split, seed) if split else ():

@@ -46,6 +46,7 @@ from aucmax.tuning import (
     mean_outer,
     most_landmarks,
     plain_rounds,
+    rows_within,
     too_few,
     tune,
 )
@@ -77,6 +78,11 @@ def _scalings(X: Any) -> list[Any]:
     spread = spread[spread > 0]
     alike = spread.size > 1 and spread.max() <= _ALIKE * spread.min()
     return [True, "quantile", False] if alike else [True, "quantile"]
+
+
+def _dense_columns(X: Any) -> int:
+    """Columns whose values are all held; of CSR rows only few are."""
+    return 0 if is_sparse(X) else int(X.shape[1])
 
 
 def is_auto(value: Any) -> bool:
@@ -155,6 +161,8 @@ class KernelScores:
         """What the parameters settle."""
         names = ("C", "gamma", "n_landmarks", "landmarks", "standardize")
         given: Any = {name: getattr(self, name, "auto") for name in names}
+        if not isinstance(self.landmarks, str):
+            given["n_landmarks"] = len(self.landmarks)
         return Settings(**{name: None if is_auto(value) else value for name, value in given.items()})
 
     def _settle(self, X: Any, codes: np.ndarray, weight: np.ndarray) -> None:
@@ -172,13 +180,14 @@ class KernelScores:
         asked, metric = self._asked(), self._metric_kind(X)
         if not self._can_try() or not self._leaves_open(asked, metric):
             return vars(asked.filled(PLAIN if self.preset is None else PAPER)), [], []
-        why = too_few(codes, self._room(X))
+        why = too_few(codes, self._room(X), _dense_columns(X))
         if why is not None:
             self._tell_untried(why)
             return vars(asked.filled(UNTRIED)), [], []
         seed = draw_seed(self.random_state)
         sample = self._trial_sample(X, codes, weight, seed)
-        many = len(sample.folds) == 1 and codes.size >= 2 * len(sample.codes)
+        wide = rows_within(codes, self._room(X), _dense_columns(X), WIDE_ROWS)
+        many = len(sample.folds) == 1 and wide >= 2 * len(sample.codes)
         settings, trials, rounds = tune(
             sample,
             asked,
@@ -213,7 +222,8 @@ class KernelScores:
         scalings: list[Any] | None = None,
         most_rows: int = SAMPLE_ROWS,
     ) -> Sample:
-        rows, folds = draw_sample(codes, np.random.default_rng(seed), self._room(X), most_rows)
+        most = rows_within(codes, self._room(X), _dense_columns(X), most_rows)
+        rows, folds = draw_sample(codes, np.random.default_rng(seed), most)
         part, own, u = X[rows], codes[rows], weight[rows]
         if scalings is None:
             scalings = [self.standardize]
@@ -231,8 +241,10 @@ class KernelScores:
         return self._trial_sample(X, codes, weight, seed, [standardize], WIDE_ROWS)
 
     def _room(self, X: Any) -> float:
-        """Bytes for trials: half of what rows leave."""
-        return max(0.0, 0.5 * (budget_bytes(self.max_memory) - (0 if is_remote(X) else held_bytes(X))))
+        """Bytes for trials on this machine: half of what is free, or of what rows leave of a limit."""
+        if is_remote(X) or self.max_memory is None:
+            return 0.5 * budget_bytes(None)
+        return max(0.0, 0.5 * (budget_bytes(self.max_memory) - held_bytes(X)))
 
     def _trial_rows(self, X: Any, weight: np.ndarray, standardize: Any) -> Any:
         scaler = self._fit_scaler(X, weight, standardize)

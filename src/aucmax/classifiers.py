@@ -114,7 +114,8 @@ class KernelAUCClassifier(KernelScores, _NewtonClassifier):
         the distance rule, standardised columns, no metric; and C=10, which they search for.
     effort : float, default=1.0
         How much work may come out for "auto": 1 is landmarks for about a minute on two cores, 4 for
-        four. It is reckoned, not timed: the same data gives the same model on any machine.
+        four. It is reckoned, not timed: the same data gives the same model on any machine that has
+        the memory.
     kernel : {"rbf", "laplacian", "polynomial", "linear"}, default="rbf"
         Things are tried out for the first two; with the others "auto" is as in the paper, but for
         1000 landmarks.
@@ -201,9 +202,9 @@ class KernelAUCClassifier(KernelScores, _NewtonClassifier):
 
     What is left at "auto" is tried out on up to 20,000 rows, of which a third is held out, or each
     third in its turn where a class is small; C, gamma and the number of landmarks once more on up to
-    80,000 rows where there are many. :mod:`aucmax.tuning` tells what, in which order, and when it is
-    kept. With fewer than 100 rows, or 10 of a class, nothing is: C is 10, gamma the distance
-    rule, with landmarks of each class.
+    80,000 rows where there are many, of each class. :mod:`aucmax.tuning` tells what, in which order,
+    and when it is kept. With fewer than 100 rows, or 10 of a class, nothing is: C is 10, gamma the
+    distance rule, with landmarks of each class.
 
     Examples
     --------

@@ -5,7 +5,8 @@ they share every pass over the data, and C is walked upward, each value starting
 A fold is its column with weight 0 on the rows held out; their scores come along at no cost.
 
 Two things are shared between the folds: the standardisation and the kernel map. Neither sees a label,
-unless ``landmarks="class-kmeans"``. ``map_per_fold=True`` makes both anew from each fold's own rows.
+unless landmarks are of each class, or a metric is learnt. ``map_per_fold=True`` makes both anew from
+each fold's own rows.
 """
 
 from __future__ import annotations
@@ -442,7 +443,8 @@ class KernelAUCClassifierCV(KernelScores, _SearchCV):
     Notes
     -----
     Standardisation and kernel map are shared between the folds unless ``map_per_fold``: the held-out
-    rows have then taken part in means, variances, landmarks and bandwidth, but never with their labels.
+    rows have then taken part in means, variances, landmarks and bandwidth; with their labels only in
+    landmarks of each class and, of more than 20,000 rows, in a learnt metric.
 
     Examples
     --------

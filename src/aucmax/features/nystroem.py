@@ -141,10 +141,11 @@ class NystroemFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         return self
 
     def place(self, X: Any, y: Any = None, sample_weight: Any = None) -> NystroemFeatures:
-        """Choose landmarks and bandwidth as :meth:`fit` does, and no projection.
+        """Choose landmarks and bandwidth as :meth:`fit` does, and no projection: it stays unfitted.
 
         That is enough for :meth:`raw_block`, :meth:`gradients` and :meth:`with_gamma`.
         """
+        self.__dict__.pop("projection_", None)
         X = check_rows(self, X)
         weight = check_weight(sample_weight, X.shape[0])
         y = self._check_classes(y, X.shape[0])
@@ -311,6 +312,9 @@ class NystroemFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     def fold(self, coef: Array) -> Array:
         """Coefficients over landmarks (v, m) that score as ``coef`` (r, m) does over features."""
         return self.projection_ @ coef
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "projection_")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

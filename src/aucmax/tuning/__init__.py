@@ -11,14 +11,15 @@ smaller class is large, else each in its turn. One thing after another is settle
    shrunk. Landmarks, C and gamma follow, and it is done again, for a few rounds.
 5. How many landmarks: twice as many, as long as that lowers ``1 - AUC`` by a few per cent. If the
    metric helped, a last round is learnt from the better machine.
-6. Where there are many more rows than in the sample: C, gamma and the number of landmarks once more
-   with more of them, unless landmarks are very many already. What a few rows cannot tell, as a kernel
-   twice as narrow with twice the landmarks, more rows may.
+6. Where there are many more rows than in the sample, of the smallest class too: C, gamma and the number
+   of landmarks once more with more of them, unless landmarks are very many already. What a few rows
+   cannot tell, as a kernel twice as narrow with twice the landmarks, more rows may.
 
 Whatever came first stays, unless what comes after ranks the held-out rows better by more than the
 standard error of the difference (paired, by DeLong): so the machine does not end worse than it began,
 but for chance. A metric is learnt from rows that do not judge it, and at the end, with as many rounds
-as were found to help, from the whole sample.
+as were found to help, from the whole sample. In the sixth step it is the same for all that is tried, so
+that it does not matter there that some of its rows are held out.
 """
 
 from aucmax.tuning.metric import (
@@ -31,7 +32,15 @@ from aucmax.tuning.metric import (
     unstretched,
 )
 from aucmax.tuning.order import most_landmarks, tune
-from aucmax.tuning.sample import FOLDED_ROWS, SAMPLE_ROWS, WIDE_ROWS, Sample, draw_sample, too_few
+from aucmax.tuning.sample import (
+    FOLDED_ROWS,
+    SAMPLE_ROWS,
+    WIDE_ROWS,
+    Sample,
+    draw_sample,
+    rows_within,
+    too_few,
+)
 from aucmax.tuning.settings import Kernel, Settings
 from aucmax.tuning.trials import learn_rounds
 
@@ -51,6 +60,7 @@ __all__ = [
     "mean_outer",
     "most_landmarks",
     "plain_rounds",
+    "rows_within",
     "too_few",
     "tune",
     "unstretched",

@@ -263,8 +263,8 @@ class Tuner:
 def most_landmarks(n_rows: int, n_features: int, effort: float) -> int:
     """The most landmarks, in hundreds, whose fit takes about a minute of two cores, times the effort.
 
-    Reckoned, not measured: the same data is to give the same model on any machine. More than half of
-    the rows are never taken: the others lie close to them.
+    Reckoned, not measured: the same data is to give the same model on any machine that has the memory.
+    More than a thousand are at most half of the rows: the others lie close to them.
 
     >>> most_landmarks(80_000, 54, 1.0), most_landmarks(5_000_000, 54, 1.0)
     (5600, 1000)

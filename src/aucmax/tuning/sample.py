@@ -37,10 +37,11 @@ MIN_ROWS = 100
 FIRST_LANDMARKS = 500
 MOST_TRIED = 2000
 
-#: Bytes that trials hold for a row and a landmark of one fold, distances and features, twice; and of
-#: three folds.
+#: Bytes that trials hold of one fold: for a row and a landmark, distances and features, twice; for a
+#: landmark and a column, or another landmark; for a row and a column of dense rows, as they are made.
 _FOLD_BYTES = 16
-_TRIAL_BYTES = 48
+_LANDMARK_BYTES = 24
+_ROW_BYTES = 20
 
 #: Where C begins, of two classes of one size; of a rare one it is less in proportion, so that a row of
 #: it weighs the same. With 20 to 200 positives among 20,000 rows of six data sets the best was within a
@@ -74,19 +75,26 @@ class Sample:
     def most_landmarks(self) -> int:
         """That may be tried: half of a fold's training rows, as far as there is room."""
         smallest = min(train.size for train, _ in self.folds)
-        held = _FOLD_BYTES * len(self.folds) * self.codes.size
-        return int(min(MOST_TRIED, smallest // 2, self.room / held))
+        n_features = next(iter(self.rows.values())).shape[1]
+        held = _FOLD_BYTES * self.codes.size + _LANDMARK_BYTES * (n_features + MOST_TRIED)
+        return int(min(MOST_TRIED, smallest // 2, self.room / (held * len(self.folds))))
+
+
+def rows_within(codes: Array, room: float, n_dense: int, most: int) -> int:
+    """Rows that there is room to try on, at most so many; ``n_dense`` is their columns, if dense."""
+    return int(min(most, codes.size, room / _bytes_per_row(codes, n_dense)))
+
+
+def _bytes_per_row(codes: Array, n_dense: int) -> int:
+    folds = 3 if np.bincount(codes).min() >= _FEW else 5
+    return _FOLD_BYTES * folds * FIRST_LANDMARKS + _ROW_BYTES * n_dense
 
 
 def draw_sample(
-    codes: Array, rng: np.random.Generator, room: float = np.inf, most_rows: int = SAMPLE_ROWS
+    codes: Array, rng: np.random.Generator, most: int = SAMPLE_ROWS
 ) -> tuple[Array, list[tuple[Array, Array]]]:
-    """Row numbers to try on, sorted, and how they are split: by numbers within the sample.
-
-    ``room`` is the bytes that trials may hold.
-    """
+    """So many row numbers to try on, sorted, and how they are split: by numbers within the sample."""
     counts = np.bincount(codes)
-    most = int(min(most_rows, room / (_TRIAL_BYTES * FIRST_LANDMARKS)))
     one = min(equal_shares(counts.tolist(), most)) >= _ENOUGH
     shares = equal_shares(counts.tolist(), most if one else min(most, FOLDED_ROWS))
     parts = [
@@ -99,10 +107,14 @@ def draw_sample(
     return rows, folds[:1] if one else folds
 
 
-def too_few(codes: Array, room: float = np.inf) -> str | None:
+def too_few(codes: Array, room: float = np.inf, n_dense: int = 0) -> str | None:
     """Why there is nothing to find out from so few rows, or in so little memory, if there is not."""
-    if room < _TRIAL_BYTES * FIRST_LANDMARKS * 10 * MIN_ROWS:
-        return f"max_memory leaves {format_bytes(int(room))} for trials"
+    wanted = 10 * MIN_ROWS * _bytes_per_row(codes, n_dense)
+    if room < wanted:
+        return (
+            f"{format_bytes(int(room))} of memory are left for it, and {format_bytes(wanted)} are "
+            "needed; raise max_memory"
+        )
     smallest = int(np.bincount(codes).min())
     if smallest < MIN_CLASS:
         return f"the smallest class has {smallest} rows, and {MIN_CLASS} are needed"

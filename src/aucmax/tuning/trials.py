@@ -102,6 +102,7 @@ class Trial:
     def solve(self, gamma: float, C: float) -> tuple[Array, Array]:
         """Scores (n, k) of all rows and weights (v, k) over the landmarks."""
         if self._at is None or self._at[0] != gamma:
+            self._at = None  # features of two bandwidths are not held at a time
             mapped = self._map.with_gamma(gamma * self._map.gamma_)
             features = mapped.features(self.rows, self._raw)
             self._at = gamma, mapped, Newton(FeatureOperator(features), self._losses, tol=_TOL)
