@@ -11,57 +11,36 @@ each fold's own rows.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
-from sklearn import get_config
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection import check_cv
-from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 
-from aucmax._base import (
-    LinearScores,
-    RankingClassifier,
-    check_linear,
-    draw_seed,
-    plain,
-    scale_rows,
-)
-from aucmax._checks import (
-    check_choice,
-    check_increasing,
-    check_number,
-    drop_absent,
-    is_remote,
-    warn_user,
-)
-from aucmax._folds import Columns, Fold, HeldOut, check_folds, make_folds
+from aucmax._base import LinearScores, check_linear, draw_seed, scale_rows
+from aucmax._checks import check_choice, check_increasing, check_number, drop_absent, is_remote
+from aucmax._folds import Columns, Fold, check_folds
 from aucmax._kernel_scores import KernelScores
 from aucmax._memory import fits
 from aucmax._progress import GridLine
 from aucmax._threads import one_blas_thread
-from aucmax.classifiers import EPOCHS, MAX_STEPS, linear_operator
+from aucmax._walk import PAPER_C, Path, SearchCV
+from aucmax.classifiers import EPOCHS, linear_operator
 from aucmax.features.nystroem import NystroemFeatures
-from aucmax.operators import FeatureOperator, Operator
-from aucmax.pairs import PairLoss
+from aucmax.operators import FeatureOperator
 from aucmax.plan import solver_bytes
 from aucmax.rows import held_bytes
-from aucmax.solvers.newton import Newton, Record
 from aucmax.solvers.preconditioner import leading, sample_size
 from aucmax.solvers.stochastic import PairSGDGrid, finite_mean, first_step, row_squares
 from aucmax.tuning import Settings
 
 __all__ = ["KernelAUCClassifierCV", "LinearAUCClassifierCV"]
 
-#: The paper's grids: C in its units, and lambda of its stochastic method, with how many values.
-_PAPER_C = (2.0**-15, 2.0**10, 26)
+#: The paper's grid of lambda, of its stochastic method, with how many values.
 _PAPER_LAMBDA = (1e-10, 1e-7, 4)
 
 #: A grid projects all rows if they are at most so many times those a preconditioner samples: it makes
@@ -76,296 +55,7 @@ _ROWS_APART = 20_000
 _PASSES_A_VALUE = 40
 
 
-@dataclass
-class _Path:
-    """What a walk along C gave: AUC of each fold, and coefficients and objectives by C."""
-
-    scores: np.ndarray  # (folds, C), NaN where it did not come
-    coef: list[np.ndarray]
-    objective: list[np.ndarray]
-    records: list[dict[str, Any]]
-    held_out: list[list[HeldOut]]  # by C, then fold
-
-    @classmethod
-    def empty(cls, columns: Columns, n_values: int) -> _Path:
-        return cls(np.full((len(columns.folds), n_values), np.nan), [], [], [], [])
-
-    def state(self) -> dict[str, Any]:
-        """As a checkpoint holds it; values to come do not change what is told."""
-        kept = [[dict(vars(part)) for part in parts] for parts in self.held_out]
-        lists = {name: list(getattr(self, name)) for name in ("coef", "objective", "records")}
-        return {"scores": self.scores.copy(), **lists, "held_out": kept}
-
-    @classmethod
-    def of_state(cls, state: dict[str, Any]) -> _Path:
-        held_out = [[HeldOut(**part) for part in parts] for parts in state["held_out"]]
-        coef, objective, records = (list(state[name]) for name in ("coef", "objective", "records"))
-        return cls(state["scores"].copy(), coef, objective, records, held_out)
-
-    def add(
-        self, C: float, coef: np.ndarray, scores: np.ndarray, columns: Columns, **more: Any
-    ) -> dict[str, Any]:
-        """Note the next value of C; its record."""
-        record: dict[str, Any] = {"C": float(C), "auc": None, "auc_std": None, **more}
-        if columns.folds:
-            aucs = self.scores[:, len(self.records)]
-            aucs[:] = columns.aucs(scores)
-            record |= {"auc": float(aucs.mean()), "auc_std": float(aucs.std())}
-            self.held_out.append(columns.held_out(scores))
-        self.coef.append(coef)
-        self.records.append(record)
-        return record
-
-
-class _SearchCV(RankingClassifier):
-    """What both searches share: the grid of C, the folds, the walk and the choice."""
-
-    Cs: Any
-    cv: Any
-    patience: int | None
-    time_budget: float | None
-    select: str
-    refit: bool
-    tol: float
-    max_iter: int | str
-    verbose: int
-    _takes_blocks = True
-
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> Any:
-        """Search, then fit to all rows at what was found best.
-
-        Parameters
-        ----------
-        X : array, CSR matrix or data frame of shape (n, d)
-            The kernel classifier takes Dask arrays and data frames, too: see :mod:`aucmax.distributed`.
-        y : array of shape (n,)
-            Any two labels, or more: then each class is ranked against the rest, and one C, the best by
-            the mean of their AUCs, is chosen for all.
-        sample_weight : array of shape (n,), optional
-            As in :class:`KernelAUCClassifier`; held-out rows count by their weights, too.
-        groups : array of shape (n,), optional
-            Handed to the splitter ``cv``, as are other parameters it takes where metadata routing is
-            enabled.
-        """
-        if get_config()["enable_metadata_routing"]:
-            params = process_routing(self, "fit", **params).splitter.split
-        elif unknown := set(params) - {"groups"}:
-            raise TypeError(
-                f"{type(self).__name__}.fit got an unexpected argument {sorted(unknown)[0]!r}; it "
-                "takes X, y, sample_weight and groups."
-            )
-        return self._fit(X, y, sample_weight, split=params)
-
-    def get_metadata_routing(self) -> MetadataRouter:
-        """Where metadata goes: weights to the fit, the rest to the splitter."""
-        mapping = MethodMapping().add(caller="fit", callee="split")
-        return (
-            MetadataRouter(owner=self)
-            .add_self_request(self)
-            .add(splitter=check_cv(self.cv), method_mapping=mapping)
-        )
-
-    def _check_params(self) -> None:
-        if isinstance(self.Cs, str):
-            check_choice("Cs", self.Cs, ("auto",))
-        elif isinstance(self.Cs, Integral):
-            check_number("Cs", self.Cs, low=1, closed=True, integer=True)
-        else:
-            check_increasing("Cs", self.Cs)
-        check_choice("select", self.select, ("best", "1se"))
-        check_number("tol", self.tol, high=1.0)
-        if self.patience is not None:
-            check_number("patience", self.patience, low=1, closed=True, integer=True)
-        if self.time_budget is not None:
-            check_number("time_budget", self.time_budget)
-        if self.max_iter != "auto":
-            check_number("max_iter", self.max_iter, low=1, closed=True, integer=True)
-
-    def _prepare(self, X: Any, y: Any, weight: np.ndarray, **extra: Any) -> dict[str, Any]:
-        split = {name: value for name, value in extra["split"].items() if value is not None}
-        folds = make_folds(self.cv, X, y, weight, split)
-        if self.select == "1se" and len(folds) < 2:
-            raise ValueError('select="1se" needs at least two folds: one has no standard error.')
-        return {"folds": folds, "present": weight != 0.0}
-
-    def _more_data(self, **extra: Any) -> dict[str, Any]:
-        return {"cv": [each for fold in extra["folds"] for each in (fold.weight, fold.test)]}
-
-    def _grid(self, positives: Sequence[np.ndarray], weight: np.ndarray) -> np.ndarray:
-        """The values of C, rising."""
-        if not isinstance(self.Cs, str | Integral):
-            return np.asarray(self.Cs, dtype=np.float64)
-        low, high, count = self._paper_range(positives, weight)
-        return np.geomspace(low, high, count if isinstance(self.Cs, str) else int(self.Cs))
-
-    def _paper_range(
-        self, positives: Sequence[np.ndarray], weight: np.ndarray
-    ) -> tuple[float, float, int]:
-        """The paper's C times n_pos n_neg / n, which is its unit in ours."""
-        total = weight.sum()
-        share = np.array([weight[up].sum() for up in positives]) / total
-        unit = float(total * (share * (1.0 - share)).mean())
-        return _PAPER_C[0] * unit, _PAPER_C[1] * unit, _PAPER_C[2]
-
-    def _walk(
-        self,
-        operator: Operator,
-        columns: Columns,
-        line: GridLine,
-        about: dict[str, Any],
-        Cs: np.ndarray | None = None,
-        name: str = "walk",
-    ) -> _Path:
-        """Solve for all columns together, C by C; ``name`` is the walk's in the checkpoint."""
-        Cs = self.Cs_ if Cs is None else Cs
-        losses = [PairLoss(up, part) for part in columns.weights for up in columns.positives]
-        newton = Newton(operator, losses, tol=self.tol)
-        max_iter = MAX_STEPS if self.max_iter == "auto" else int(self.max_iter)
-        path, passes, seconds = _Path.empty(columns, Cs.size), 0, line.elapsed()
-        kept = self._kept.recall(name)
-        if kept is not None:
-            path, seconds = self._recalled(kept, line), seconds - kept["seconds"]
-            passes = sum(record["passes"] for record in path.records)
-            newton.resume(kept["newton"])
-        told = path.state()
-
-        def show(step: Record) -> None:
-            line.step(step.passes - passes)
-
-        def keep(state: dict[str, Any]) -> None:
-            spent = line.elapsed() - seconds
-            self._kept.note(name, {"path": told, "over": False, "seconds": spent, "newton": state})
-
-        for i in range(len(path.records), Cs.size):
-            C = Cs[i]
-            steps = newton.run(np.full(len(losses), C), max_iter, show, keep if self._kept.on else None)
-            path.objective.append(newton.objective())
-            record = path.add(
-                C,
-                newton.coef.copy(),
-                newton.scores,
-                columns,
-                **about,
-                steps=len(steps),
-                passes=newton.passes - passes,
-                preconditioners=sum(step.preconditioners for step in steps),
-                gap=float(newton.gap.max()),
-                converged=bool(newton.converged.all()),
-                seconds=line.elapsed() - seconds,
-            )
-            passes, seconds = newton.passes, line.elapsed()
-            line.value(record)
-            if columns.folds and (
-                self._time_is_over() or self._has_fallen(path.scores[:, : i + 1].mean(axis=0))
-            ):
-                break
-            if self._kept.on:
-                told = path.state()
-                keep(newton.state())
-        line.skip(Cs.size - len(path.records))
-        self._kept.note(name, {"path": path.state(), "over": True})
-        return path
-
-    def _walked(self, name: str, line: GridLine) -> _Path | None:
-        """A walk that has come to its end before this fit went on, if this one has."""
-        kept = self._kept.recall(name)
-        return self._recalled(kept, line) if kept is not None and kept["over"] else None
-
-    def _recalled(self, kept: dict[str, Any], line: GridLine) -> _Path:
-        path = _Path.of_state(kept["path"])
-        for record in path.records:
-            line.value(record)
-        if kept["over"]:
-            line.skip(path.scores.shape[1] - len(path.records))
-        return path
-
-    def _start_clock(self) -> None:
-        self._deadline = np.inf
-        if self.time_budget is not None:
-            self._deadline = time.monotonic() + self.time_budget - self._kept.before
-
-    def _time_is_over(self) -> bool:
-        return time.monotonic() >= self._deadline
-
-    def _has_fallen(self, means: np.ndarray) -> bool:
-        """Whether the mean AUC has fallen ``patience`` values in a row."""
-        if self.patience is None or means.size <= self.patience:
-            return False
-        return bool((np.diff(means[-self.patience - 1 :]) < 0).all())
-
-    def _choose(self, scores: np.ndarray) -> tuple[int, int]:
-        """Which gamma and C; of equally good ones the smaller C, then the earlier gamma."""
-        means = scores.mean(axis=0)
-        at_best = np.nanmax(means)
-        C, gamma = min((c, g) for g, c in np.argwhere(means == at_best).tolist())
-        if self.select == "1se":
-            error = scores[:, gamma, C].std(ddof=1) / np.sqrt(len(scores))
-            C = int(np.flatnonzero(means[gamma] >= at_best - error)[0])
-        return int(gamma), int(C)
-
-    def _set_results(self, scores: np.ndarray, paths: Sequence[_Path], grid: dict[str, Any]) -> None:
-        """All attributes that tell of the search; ``grid`` has the values of each axis of scores."""
-        self.path_ = [record for path in paths for record in path.records]
-        self.n_iter_ = sum(record.get("steps", record.get("epochs", 0)) for record in self.path_)
-        self.scores_ = scores
-        self.scores_mean_, self.scores_std_ = scores.mean(axis=0), scores.std(axis=0)
-        done = np.argwhere(~np.isnan(self.scores_mean_))
-        names = list(grid)
-        params = [
-            {name: float(grid[name][i]) for name, i in zip(names, where, strict=True)}
-            for where in done.tolist()
-        ]
-        seconds: dict[tuple[float, ...], float] = {}
-        for record in self.path_:
-            key = tuple(record[name] for name in names)
-            seconds[key] = seconds.get(key, 0.0) + record["seconds"] / len(scores)
-        found = scores[(slice(None), *done.T)]
-        times = np.array([seconds[tuple(each.values())] for each in params])
-        mean = found.mean(axis=0)
-        self.cv_results_ = {
-            "mean_fit_time": times,
-            "std_fit_time": np.zeros(len(params)),
-            "mean_score_time": np.zeros(len(params)),
-            "std_score_time": np.zeros(len(params)),
-            **{f"param_{name}": np.ma.array([each[name] for each in params]) for name in names},
-            "params": params,
-            **{f"split{i}_test_score": found[i] for i in range(len(scores))},
-            "mean_test_score": mean,
-            "std_test_score": found.std(axis=0),
-            "rank_test_score": (1 + (mean[:, None] < mean[None]).sum(axis=1)).astype(np.int32),
-        }
-        best = {name: getattr(self, f"{name}_") for name in names}
-        self.best_params_, self.best_index_ = best, params.index(best)
-        self.best_score_ = float(mean[self.best_index_])
-        rough = [record for record in self.path_ if not record["converged"]]
-        if rough:
-            warn_user(
-                f"{type(self).__name__}: {len(rough)} of {len(self.path_)} values of C were left "
-                f"before they had converged (the first is C={rough[0]['C']:g}, about "
-                f"{rough[0]['gap']:.1e} from its optimum), so their scores are rough. Raise max_iter "
-                "or tol, or leave out the largest Cs.",
-                ConvergenceWarning,
-            )
-
-    def _set_held_out(
-        self, columns: Columns, parts: Sequence[HeldOut], scores: np.ndarray, present: np.ndarray
-    ) -> None:
-        """``held_out_scores_`` of all rows of X, from scores (n, k) of those ``present``."""
-        pooled = np.full((present.size, scores.shape[1]), np.nan)
-        pooled[present] = columns.pool(parts, scores) + self.intercept_
-        self.held_out_scores_ = pooled[:, 0] if self.classes_.size == 2 else pooled
-
-    def _final(self, path: _Path, C: int, n_columns: int) -> np.ndarray:
-        """Coefficients (r, columns) at the chosen C: of all rows, or the mean of the folds'."""
-        coef = path.coef[C]
-        if self.refit:
-            if path.objective:
-                self.objective_ = plain(path.objective[C][:n_columns])
-            return coef[:, :n_columns]
-        return coef.reshape(len(coef), -1, n_columns).mean(axis=1)
-
-
-class KernelAUCClassifierCV(KernelScores, _SearchCV):
+class KernelAUCClassifierCV(KernelScores, SearchCV):
     """:class:`KernelAUCClassifier` with C, and if wanted gamma, chosen by cross-validated AUC.
 
     The folds and the fit on all rows are solved together, C by C from the smallest, so that a grid
@@ -554,7 +244,7 @@ class KernelAUCClassifierCV(KernelScores, _SearchCV):
         if isinstance(self.Cs, Integral):
             values = int(self.Cs)
         else:
-            values = _PAPER_C[2] if isinstance(self.Cs, str) else len(self.Cs)
+            values = PAPER_C[2] if isinstance(self.Cs, str) else len(self.Cs)
         return _PASSES_A_VALUE * values * self._factors().size
 
     def _factors(self) -> np.ndarray:
@@ -653,16 +343,16 @@ class KernelAUCClassifierCV(KernelScores, _SearchCV):
 
     def _search(
         self, X: Any, first: Any, columns: Columns, line: GridLine, name: str = "map"
-    ) -> list[_Path]:
+    ) -> list[Path]:
         """A walk along C at each gamma, over one map, of this name in the checkpoint, and its kin."""
         raw, factors = None, self._factors()
         if factors.size > 1 and self._two_blocks_fit(X, first, columns.count):
             raw = first.raw_block(X)  # distances once for every gamma
-        paths: dict[int, _Path] = {}
+        paths: dict[int, Path] = {}
         for i in np.argsort(np.abs(np.log(factors)), kind="stable").tolist():  # the likeliest first
             walk = f"{name}, walk {i}"
             if paths and self._time_is_over() and self._kept.recall(walk) is None:
-                paths[i] = _Path.empty(columns, self.Cs_.size)
+                paths[i] = Path.empty(columns, self.Cs_.size)
                 line.skip(self.Cs_.size)
                 continue
             mapped = self._at_gamma(first, first.gamma_ * factors[i], name)
@@ -689,7 +379,7 @@ class KernelAUCClassifierCV(KernelScores, _SearchCV):
         Cs: np.ndarray | None = None,
         raw: np.ndarray | None = None,
         name: str = "walk",
-    ) -> _Path:
+    ) -> Path:
         """All C, or those given, over one map, by the solver asked for."""
         walked = self._walked(name, line)
         if walked is not None:
@@ -703,7 +393,7 @@ class KernelAUCClassifierCV(KernelScores, _SearchCV):
         with self._operator(X, mapped, columns.count, raw, project) as operator:
             return self._walk(operator, columns, line, about, Cs, name)
 
-    def _search_apart(self, codes: np.ndarray, columns: Columns, line: GridLine) -> list[_Path]:
+    def _search_apart(self, codes: np.ndarray, columns: Columns, line: GridLine) -> list[Path]:
         """The same with all that is found of each fold's own rows; patience is each fold's own, too."""
         by_fold = []
         for number, fold in enumerate(columns.folds):
@@ -720,7 +410,7 @@ class KernelAUCClassifierCV(KernelScores, _SearchCV):
             scores = np.vstack([path.scores for path in same_gamma])
             shortest = zip(*(path.held_out for path in same_gamma), strict=False)
             held_out = [[part for (part,) in parts] for parts in shortest]
-            paths.append(_Path(scores, [], [], records, held_out))
+            paths.append(Path(scores, [], [], records, held_out))
         return paths
 
     def _fit_best(self, X: Any, columns: Columns, line: GridLine) -> np.ndarray:
@@ -737,7 +427,7 @@ class KernelAUCClassifierCV(KernelScores, _SearchCV):
         about: dict[str, Any],
         Cs: np.ndarray | None = None,
         name: str = "walk",
-    ) -> _Path:
+    ) -> Path:
         """Algorithm 3 at all C together, over the same pairs; folds are independent of each other."""
         Cs = self.Cs_ if Cs is None else Cs
         began, squares = line.elapsed(), row_squares(features)
@@ -771,7 +461,7 @@ class KernelAUCClassifierCV(KernelScores, _SearchCV):
             line.expect_epochs(epochs * len(work) * walks)
         with one_blas_thread():
             learnt = Parallel(n_jobs=self.n_jobs, prefer="threads")(work)
-        path, operator = _Path.empty(columns, Cs.size), FeatureOperator(features)
+        path, operator = Path.empty(columns, Cs.size), FeatureOperator(features)
         for i, C in enumerate(Cs):
             coef = np.column_stack([each[:, i] for each in learnt])
             seconds = (line.elapsed() - began) / Cs.size
@@ -781,7 +471,7 @@ class KernelAUCClassifierCV(KernelScores, _SearchCV):
         return path
 
 
-class LinearAUCClassifierCV(LinearScores, _SearchCV):
+class LinearAUCClassifierCV(LinearScores, SearchCV):
     """:class:`LinearAUCClassifier` with C chosen by cross-validated AUC, in one solve.
 
     Parameters
