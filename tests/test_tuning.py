@@ -373,7 +373,7 @@ def test_little_memory_tries_little_or_nothing():
     assert rows_within(rare, 120e6, 0, 20_000) == 3000
     X, y = ring(300)
     with pytest.warns(
-        UserWarning, match="7.* MB of memory are left for it, and 24.* MB are needed; raise max_memory"
+        UserWarning, match="7.* MB of memory are left for it, and 40.* MB are needed; raise max_memory"
     ):
         KernelAUCClassifier(metric="learned", max_memory="16MB", random_state=0).fit(X, y)
 
