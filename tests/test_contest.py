@@ -399,6 +399,13 @@ def test_means_and_ranks():
     assert table.time_ratio("aucmax") == pytest.approx((3 * 12) ** 0.5)
 
 
+def test_times_are_told_where_they_are_least_and_most():
+    told = "aucmax's fits take 3 (a) to 12 (b) times those of LightGBM tuned."
+    assert summary.times(summary.Table(ROWS, "full")) == told
+    assert told in summary.markdown(ROWS)
+    assert summary.times(summary.Table(ROWS[:2], "full")) == ""
+
+
 def test_who_fails_is_last_and_named():
     table = summary.Table([*ROWS, FAILED], "full")
     assert table.mean("b", "C") is None

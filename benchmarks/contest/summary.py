@@ -136,6 +136,7 @@ def markdown(rows: Iterable[Row]) -> str:
             aucs(full),
             standing(full),
             behind(full),
+            times(full),
             *(changed(full, method) for method in CHANGED),
             "Average precision in percent, mean over splits; the best in bold.",
             aucs(full, "average_precision"),
@@ -214,6 +215,21 @@ def behind(table: Table, where: str = "") -> str:
     listed = f": {', '.join(found)}." if found else "."
     count = f"{len(found)} of {compared} data sets{where}"
     return f"{FIRST} is behind the best of the rivals on {count}{listed}"
+
+
+def times(table: Table) -> str:
+    """Where the first method's fits are quickest and slowest, beside those of the unit of time."""
+    found = []
+    for name in table.data:
+        mine, unit = (table.mean(name, who, "fit_seconds") for who in (FIRST, TIME_UNIT))
+        if mine and unit:
+            found.append((mine / unit, name))
+    if not found:
+        return ""
+    (least, quick), (most, slow) = min(found), max(found)
+    return (
+        f"{FIRST}'s fits take {least:.2g} ({quick}) to {most:.2g} ({slow}) times those of {TIME_UNIT}."
+    )
 
 
 def changed(table: Table, method: str) -> str:
