@@ -161,7 +161,7 @@ class KernelScores:
         """What the parameters settle."""
         names = ("C", "gamma", "n_landmarks", "landmarks", "standardize")
         given: Any = {name: getattr(self, name, "auto") for name in names}
-        if not isinstance(self.landmarks, str):
+        if self.feature_map == "nystroem" and not isinstance(self.landmarks, str):
             given["n_landmarks"] = len(self.landmarks)
         return Settings(**{name: None if is_auto(value) else value for name, value in given.items()})
 
