@@ -123,7 +123,7 @@ def test_a_model_in_float32_is_compared_in_double():
     """Its weights over landmarks are large and opposite: float32 scores have fewer than five digits."""
     rows = np.random.default_rng(0).normal(size=(400, 4)).astype(np.float32)
     labels = np.sin(2 * rows[:, 0]) * rows[:, 1] + rows[:, 2] ** 2 > 1
-    model = aucmax.KernelAUCClassifier(C=1e4, gamma=0.01, n_landmarks=200, random_state=0)
+    model = aucmax.KernelAUCClassifier(C=1e4, kernel="rbf", gamma=0.01, n_landmarks=200, random_state=0)
     model.fit(rows, labels)
     score = run(to_onnx(model, X=rows), X=rows)["score"]
     twin = onnx_export._in_double(model)

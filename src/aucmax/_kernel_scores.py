@@ -19,7 +19,7 @@ from aucmax._checks import check_choice, check_gamma, check_number, is_remote, i
 from aucmax._memory import check_fits, parse_bytes
 from aucmax._scaling import MetricScaler
 from aucmax.features.fourier import FOURIER_KERNELS, FourierFeatures
-from aucmax.features.kernels import KERNELS
+from aucmax.features.kernels import BOTH, LANDMARK_KERNELS, RADIAL
 from aucmax.features.landmarks import STRATEGIES
 from aucmax.features.nystroem import AUTO_LANDMARKS, NystroemFeatures
 from aucmax.operators import Operator
@@ -53,12 +53,12 @@ from aucmax.tuning import (
 
 #: What "auto" stands for where nothing is tried: in the paper, where it is not wanted, and where rows
 #: are too few.
-PAPER = Settings(10.0, "distance", 1600, "kmeans", True)
+PAPER = Settings(10.0, "distance", 1600, "kmeans", True, "rbf")
 PLAIN = replace(PAPER, n_landmarks=AUTO_LANDMARKS)
 UNTRIED = replace(PLAIN, landmarks="class-kmeans")
 
 #: Kernels whose width can be tried out.
-_TRIED_KERNELS = ("rbf", "laplacian")
+_TRIED_KERNELS = ("auto", *RADIAL)
 
 #: Columns whose deviations are within this factor may be in one unit, as pixels or indicators are.
 _ALIKE = 100.0
@@ -115,8 +115,8 @@ class KernelScores:
 
     def _check_map(self) -> None:
         check_choice("feature_map", self.feature_map, ("nystroem", "fourier"))
-        check_choice("kernel", self.kernel, KERNELS)
-        if self.feature_map == "fourier" and self.kernel not in FOURIER_KERNELS:
+        check_choice("kernel", self.kernel, ("auto", *LANDMARK_KERNELS))
+        if self.feature_map == "fourier" and self.kernel not in ("auto", *FOURIER_KERNELS):
             raise ValueError(
                 f'feature_map="fourier" knows the kernels {FOURIER_KERNELS}; got kernel='
                 f'{self.kernel!r}. Use feature_map="nystroem" for it.'
@@ -159,7 +159,7 @@ class KernelScores:
 
     def _asked(self) -> Settings:
         """What the parameters settle."""
-        names = ("C", "gamma", "n_landmarks", "landmarks", "standardize")
+        names = ("C", "gamma", "n_landmarks", "landmarks", "standardize", "kernel")
         given: Any = {name: getattr(self, name, "auto") for name in names}
         if self.feature_map == "nystroem" and not isinstance(self.landmarks, str):
             given["n_landmarks"] = len(self.landmarks)
@@ -195,6 +195,7 @@ class KernelScores:
             metric=metric,
             seed=seed,
             most_landmarks=most_landmarks(X.shape[0], X.shape[1], self.effort),
+            most_beside=self._most_beside(X),
             widen=partial(self._wide_sample, X, codes, weight, seed) if many else None,
             say=self._say,
         )
@@ -211,7 +212,8 @@ class KernelScores:
     def _trial_kernel(self) -> Kernel:
         given = not is_auto(self.gamma)
         rule = self.gamma if given else "distance"
-        return Kernel(self.kernel, rule, given, self.degree, self.coef0)
+        name = "rbf" if is_auto(self.kernel) else self.kernel
+        return Kernel(name, rule, given, self.degree, self.coef0)
 
     def _trial_sample(
         self,
@@ -249,6 +251,12 @@ class KernelScores:
     def _trial_rows(self, X: Any, weight: np.ndarray, standardize: Any) -> Any:
         scaler = self._fit_scaler(X, weight, standardize)
         return scale_rows(scaler, X).astype(np.float32, copy=False)
+
+    def _most_beside(self, X: Any) -> int:
+        """Landmarks that a second kernel may have: none of CSR rows, which it would have to fill up."""
+        if getattr(X, "format", "") == "csr":
+            return 0
+        return most_landmarks(X.shape[0], X.shape[1], self.effort, beside=True)
 
     def _leaves_open(self, asked: Settings, metric: str | None) -> bool:
         return metric is not None or not asked.complete
@@ -312,7 +320,7 @@ class KernelScores:
         count = int(settled["n_landmarks"])
         if self.feature_map == "fourier":
             made: Any = FourierFeatures(
-                count, kernel=self.kernel, gamma=settled["gamma"], random_state=self.random_state
+                count, kernel=settled["kernel"], gamma=settled["gamma"], random_state=self.random_state
             )
         else:
             if self.n_landmarks == "auto" and n_rows is not None:
@@ -320,7 +328,7 @@ class KernelScores:
             made = NystroemFeatures(
                 count,
                 landmarks=settled["landmarks"],
-                kernel=self.kernel,
+                kernel=settled["kernel"],
                 gamma=settled["gamma"],
                 degree=self.degree,
                 coef0=self.coef0,
@@ -417,9 +425,9 @@ class KernelScores:
         settled = self._settled()
         if self.feature_map == "fourier":
             return int(settled["n_landmarks"])
-        if isinstance(settled["landmarks"], str):
-            return min(int(settled["n_landmarks"]), n_rows)
-        return len(settled["landmarks"])
+        given = settled["landmarks"]
+        count = min(int(settled["n_landmarks"]), n_rows) if isinstance(given, str) else len(given)
+        return count * (2 if settled["kernel"] == BOTH else 1)
 
     def _measure_coverage(self, X: Any, codes: np.ndarray) -> None:
         """How well the landmarks cover each class, at some of its rows."""

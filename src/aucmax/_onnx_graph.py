@@ -21,6 +21,7 @@ from aucmax._scaling import MetricScaler, QuantileScaler
 from aucmax.baselines import KernelRankSVM
 from aucmax.calibration import _FAR, _TILT, IsotonicCalibrator, SigmoidCalibrator
 from aucmax.features.fourier import FourierFeatures
+from aucmax.features.kernels import BOTH
 from aucmax.features.nystroem import NystroemFeatures
 
 #: The versions of ONNX's operators and file that are written: of 2022, which all runtimes know.
@@ -357,7 +358,19 @@ def _kernel_product(graph: Graph, kernel: Any, points: np.ndarray, rows: str, co
     if not len(points):  # an exact machine that nothing told the classes apart
         points, coef = np.zeros((1, points.shape[1])), np.zeros((1, coef.shape[1]))
     points = points.astype(np.float64)
-    if kernel.kernel == "rbf":
+    if kernel.kernel == BOTH:
+        near = _kernel_values(graph, kernel, "rbf", kernel.gamma_, points, rows)
+        other = _kernel_values(graph, kernel, "laplacian", kernel.gamma_l1_, points, rows)
+        values = graph.add("Concat", near, other, axis=1)
+    else:
+        values = _kernel_values(graph, kernel, kernel.kernel, kernel.gamma_, points, rows)
+    return graph.add("MatMul", values, graph.constant(coef))
+
+
+def _kernel_values(
+    graph: Graph, kernel: Any, name: str, gamma: float, points: np.ndarray, rows: str
+) -> str:
+    if name == "rbf":
         # Moved to their mean, rows and landmarks keep the digits of their distance.
         centre = points.mean(axis=0)
         rows, points = graph.add("Sub", rows, graph.constant(centre)), points - centre
@@ -365,17 +378,16 @@ def _kernel_product(graph: Graph, kernel: Any, points: np.ndarray, rows: str, co
         products = graph.add("MatMul", rows, graph.constant(2.0 * points.T))
         below = graph.add("Sub", products, graph.constant((points**2).sum(axis=1)))
         distance = graph.add("Min", graph.add("Sub", below, squares), graph.constant(0.0))
-        values = graph.add("Exp", graph.add("Mul", distance, graph.constant(kernel.gamma_)))
-    elif kernel.kernel == "laplacian":
+        return graph.add("Exp", graph.add("Mul", distance, graph.constant(gamma)))
+    if name == "laplacian":
         distance = _manhattan(graph, rows, points)
-        values = graph.add("Exp", graph.add("Mul", distance, graph.constant(-kernel.gamma_)))
-    else:
-        factor = kernel.gamma_ if kernel.kernel == "polynomial" else 1.0
-        values = graph.add("MatMul", rows, graph.constant(factor * points.T))
-        if kernel.kernel == "polynomial":
-            values = graph.add("Add", values, graph.constant(kernel.coef0))
-            values = graph.add("Pow", values, graph.constant(kernel.degree))
-    return graph.add("MatMul", values, graph.constant(coef))
+        return graph.add("Exp", graph.add("Mul", distance, graph.constant(-gamma)))
+    factor = gamma if name == "polynomial" else 1.0
+    values = graph.add("MatMul", rows, graph.constant(factor * points.T))
+    if name == "polynomial":
+        values = graph.add("Add", values, graph.constant(kernel.coef0))
+        values = graph.add("Pow", values, graph.constant(kernel.degree))
+    return values
 
 
 def _manhattan(graph: Graph, rows: str, points: np.ndarray) -> str:

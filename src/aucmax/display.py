@@ -10,6 +10,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from aucmax._checks import check_number, check_rows, is_sparse
+from aucmax.features.kernels import RADIAL
 from aucmax.features.nystroem import NystroemFeatures
 
 __all__ = ["CVPathDisplay", "ConvergenceDisplay", "LandmarkCoverageDisplay"]
@@ -284,12 +285,13 @@ class ConvergenceDisplay:
 class LandmarkCoverageDisplay:
     """How near rows are to their nearest landmark, as a cumulative share, class by class.
 
-    Distances are in bandwidths, ``1/sqrt(gamma)`` for the rbf kernel and ``1/gamma`` for the
-    laplacian, so that they can be read as they are: at 1 the kernel has fallen to 37 %, at 2 to 2 %
-    (14 % of a laplacian), where no landmark tells the model anything of the row. A second line shows
-    the same with a random half of the landmarks: where it lies far below, rows are still gaining from
-    each landmark, and more of them may help; where both agree, more will not. A class whose line lies
-    lower is less well covered; ``landmarks="class-kmeans"`` gives each class the same number.
+    Distances are in bandwidths, ``1/sqrt(gamma)`` for the rbf kernel, alone or with another, and
+    ``1/gamma`` for the laplacian, so that they can be read as they are: at 1 the kernel has fallen to
+    37 %, at 2 to 2 % (14 % of a laplacian), where no landmark tells the model anything of the row. A
+    second line shows the same with a random half of the landmarks: where it lies far below, rows are
+    still gaining from each landmark, and more of them may help; where both agree, more will not. A
+    class whose line lies lower is less well covered; ``landmarks="class-kmeans"`` gives each class the
+    same number.
 
     Make it by :meth:`from_estimator`.
 
@@ -302,7 +304,7 @@ class LandmarkCoverageDisplay:
     classes : array of shape (n,), optional
         A line for each.
     n_landmarks : int
-    kernel : {"rbf", "laplacian"}
+    kernel : {"rbf", "laplacian", "rbf+laplacian"}
 
     Attributes
     ----------
@@ -358,10 +360,10 @@ class LandmarkCoverageDisplay:
         check_is_fitted(estimator)
         check_number("max_rows", max_rows, low=1, closed=True, integer=True)
         made = getattr(estimator, "feature_map_", None)
-        if not isinstance(made, NystroemFeatures) or made.kernel not in ("rbf", "laplacian"):
+        if not isinstance(made, NystroemFeatures) or made.kernel not in RADIAL:
             raise ValueError(
                 "Landmark coverage is for models with landmarks and a bandwidth: "
-                'feature_map="nystroem" and kernel="rbf" or "laplacian".'
+                'feature_map="nystroem" and kernel="rbf", "laplacian" or both.'
             )
         X = check_rows(estimator, X, reset=False)
         classes = None if y is None else np.asarray(y)
@@ -450,8 +452,9 @@ def _nearest(rows: Any, landmarks: np.ndarray, made: NystroemFeatures) -> np.nda
     """Distance of each row to the nearest landmark, in bandwidths."""
     from sklearn.metrics import pairwise_distances_argmin_min
 
-    metric = "euclidean" if made.kernel == "rbf" else "manhattan"
+    squared = made.kernel != "laplacian"
+    metric = "euclidean" if squared else "manhattan"
     rows = rows.toarray() if is_sparse(rows) else rows
     rows, landmarks = np.asarray(rows, dtype=np.float64), np.asarray(landmarks, dtype=np.float64)
     distance = pairwise_distances_argmin_min(rows, landmarks, metric=metric)[1]
-    return distance * (np.sqrt(made.gamma_) if made.kernel == "rbf" else made.gamma_)
+    return distance * (np.sqrt(made.gamma_) if squared else made.gamma_)

@@ -21,6 +21,7 @@ from aucmax._scaling import MetricScaler
 from aucmax._threads import over_blocks
 from aucmax.features.fourier import FourierFeatures
 from aucmax.features.kernels import LandmarkKernel
+from aucmax.features.nystroem import NystroemFeatures
 from aucmax.metrics import roc_auc
 from aucmax.tuning import unstretched
 
@@ -214,7 +215,9 @@ def _gradient(model: Any, X: Any) -> tuple[Callable[[np.ndarray], Sequence[np.nd
         metric = scaler.metric if isinstance(scaler, MetricScaler) else None
         plain = scaler.scaler if isinstance(scaler, MetricScaler) else scaler
         unit = _deviation(X) if plain is None else 1.0
-        if points is not None:
+        if isinstance(machine, NystroemFeatures):
+            machine = machine.filler(np.float64)
+        elif points is not None:
             machine = LandmarkKernel(
                 points, machine.kernel, machine.gamma_, machine.degree, machine.coef0
             )

@@ -91,11 +91,11 @@ class KernelAUCClassifierCV(KernelScores, SearchCV):
         rows, so that held-out rows have no part at all in what scores them. Slower; it matters where
         labels are seen before the folds are, by a metric or by ``"class-kmeans"``, and rows are few.
         "auto" does it for a metric of up to 20,000 rows, unless there is a ``time_budget`` or no refit.
-    gamma, landmarks, standardize : default="distance", "kmeans", True
+    kernel, gamma, landmarks, standardize : default="rbf", "distance", "kmeans", True
         As in :class:`KernelAUCClassifier`; "auto" tries things out, as there.
     metric : {"auto", "learned", "full"} or None, default=None
         As in :class:`KernelAUCClassifier`.
-    preset, effort, kernel, degree, coef0, n_landmarks, feature_map, solver
+    preset, effort, degree, coef0, n_landmarks, feature_map, solver
         As in :class:`KernelAUCClassifier`. Where nothing else is tried out, "auto" landmarks are 1000.
     tol, max_iter, max_memory, random_state
         As in :class:`KernelAUCClassifier`.

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.spatial.distance import cdist
 
 Array = npt.NDArray[Any]
 
@@ -137,3 +138,7 @@ def thin_pullback(matrix: Array, gradient: Array, out: Array, first: int, last: 
 def exponential(raw: Array, out: Array) -> None:
     np.minimum(raw, 0, out=out, casting="same_kind")
     np.exp(out, out=out)
+
+
+def manhattan(X: Array, columns: Array, factor: float, out: Array) -> None:
+    np.multiply(cdist(X, columns.T, "cityblock"), factor, out=out)

@@ -45,7 +45,9 @@ def train(
     solver: Annotated[
         str, typer.Option(help='"newton" is exact, "sgd" quick on very many rows.')
     ] = "newton",
-    kernel: Annotated[str, typer.Option(help="rbf, laplacian, polynomial or linear.")] = "rbf",
+    kernel: Annotated[
+        str, typer.Option(help="rbf, laplacian, rbf+laplacian, polynomial or linear.")
+    ] = "auto",
     gammas: Annotated[
         int | None,
         typer.Option(min=1, help="Widths of the kernel to cross-validate; found out by default."),

@@ -1,13 +1,17 @@
 """Kernels between rows and landmarks, a block of rows at a time.
 
-========== ============================ ======================================
-name       k(x, u)                      gamma by the "distance" rule
-========== ============================ ======================================
-rbf        exp(-gamma ||x - u||_2^2)    1 / mean ||x - mean||_2^2 (the paper's)
-laplacian  exp(-gamma ||x - u||_1)      1 / mean ||x - mean||_1
-polynomial (gamma x.u + coef0)^degree   as rbf
-linear     x.u                          not used
-========== ============================ ======================================
+============= ============================ ======================================
+name          k(x, u)                      gamma by the "distance" rule
+============= ============================ ======================================
+rbf           exp(-gamma ||x - u||_2^2)    1 / mean ||x - mean||_2^2 (the paper's)
+laplacian     exp(-gamma ||x - u||_1)      1 / mean ||x - mean||_1
+rbf+laplacian the mean of these two        as rbf; the other's is always by its rule
+polynomial    (gamma x.u + coef0)^degree   as rbf
+linear        x.u                          not used
+============= ============================ ======================================
+
+Of "rbf+laplacian" the values are kept apart, those of the rbf first: each of the two has its own
+projection to features, and weights of its own over the same landmarks.
 
 Work is cut into row blocks that fit a core's cache share and spread over threads, with BLAS held to
 one thread meanwhile: the exponential, which BLAS does not thread, is as long as the product.
@@ -30,6 +34,13 @@ Array = npt.NDArray[Any]
 
 KERNELS = ("rbf", "laplacian", "polynomial", "linear")
 
+#: Two side by side, for a map from landmarks.
+BOTH = "rbf+laplacian"
+LANDMARK_KERNELS = (*KERNELS, BOTH)
+
+#: Those that fall with a distance, from 1 at none.
+RADIAL = ("rbf", "laplacian", BOTH)
+
 #: Rows are multiplied in multiples of so many: BLAS takes some together, and what is left over at the
 #: end of a product goes another way, with other rounding.
 _GROUP = 64
@@ -48,7 +59,8 @@ GAMMA_ROWS = 80_000
 class LandmarkKernel:
     """``k(., U)`` for fixed landmarks ``U`` (v, d), with all that depends on ``U`` alone prepared.
 
-    Calling it on rows ``X`` (m, d), dense or CSR, fills an (m, v) array of the kernel's dtype. ``wide``
+    Calling it on rows ``X`` (m, d), dense or CSR, fills an (m, v) array of the kernel's dtype; with
+    "rbf+laplacian" (m, 2v), where ``gamma_l1`` is the laplacian's. ``wide``
     takes inner products in float64 all the same. Most BLAS kernels (of OpenBLAS's, Haswell's and
     Zen's) round these the same for equal rows wherever they stand in a block of whole groups, and in
     float32 they do not; products of rows and scores take half as long again.
@@ -63,22 +75,33 @@ class LandmarkKernel:
         coef0: float = 1.0,
         dtype: npt.DTypeLike = np.float64,
         wide: bool = False,
+        gamma_l1: float = 1.0,
     ) -> None:
         self.name, self.gamma, self.degree, self.coef0 = name, gamma, degree, coef0
-        self.factor = 1.0 if name == "linear" else gamma  # of raw values
+        self._gamma_l1 = gamma_l1 if name == BOTH else gamma
         self.dtype = np.dtype(dtype)
         self._inner = np.dtype(np.float64) if wide else self.dtype
         self._scratch = Scratch()
-        self.n_landmarks = landmarks.shape[0]
+        self._count = landmarks.shape[0]
+        self.width = self._count * (2 if name == BOTH else 1)
         points = np.asarray(landmarks, dtype=np.float64)
         # Distances do not change when rows and landmarks move together, but the rounding of
         # ||x||^2 - 2 x.u + ||u||^2 does: far from the origin it would eat the distance.
-        self._centre = points.mean(axis=0) if name == "rbf" else np.zeros(points.shape[1])
+        self._centre = points.mean(axis=0) if name in ("rbf", BOTH) else np.zeros(points.shape[1])
         self._landmarks = landmarks
-        if name == "rbf":
+        if name in ("rbf", BOTH):
             self._prepare_rbf(points)
-        elif name != "laplacian":
+        if name in ("laplacian", BOTH):
+            self._columns = np.ascontiguousarray(landmarks.T, dtype=self.dtype)
+        if name in ("polynomial", "linear"):
             self._right = (self.factor * points.T).astype(self._inner)
+
+    @property
+    def factor(self) -> Any:
+        """What raw values at a gamma of 1 are multiplied with."""
+        if self.name == BOTH:
+            return np.repeat([self.gamma, self._gamma_l1], self._count).astype(self.dtype)
+        return 1.0 if self.name == "linear" else self.gamma
 
     def _prepare_rbf(self, points: Array) -> None:
         shifted = points - self._centre
@@ -100,20 +123,17 @@ class LandmarkKernel:
 
     def raw(self, X: Any, out: Array) -> Array:
         """What is linear in gamma: its product with minus the distances, or with inner products."""
-        if self.name == "rbf":
-            return self._rbf(X, out)
-        if self.name == "laplacian":
-            from sklearn.metrics.pairwise import manhattan_distances
-
-            dense = X.toarray() if is_sparse(X) else X
-            np.multiply(manhattan_distances(dense, self._landmarks), -self.gamma, out=out)
-            return out
-        self._product(X, self._right, out)
+        if self.name in ("rbf", BOTH):
+            self._rbf(X, out[:, : self._count])
+        if self.name in ("laplacian", BOTH):
+            self._laplacian(X, out[:, -self._count :])
+        if self.name in ("polynomial", "linear"):
+            self._product(X, self._right, out)
         return out
 
     def finish(self, raw: Array, out: Array) -> Array:
         """Kernel values from raw ones, which may stand in ``out`` itself."""
-        if self.name in ("rbf", "laplacian"):
+        if self.name in RADIAL:
             if loops_pay(out):
                 _compiled.run("exponential", raw, out)
             else:
@@ -134,24 +154,26 @@ class LandmarkKernel:
         X, U = np.asarray(X, dtype=self.dtype), np.asarray(self._landmarks, dtype=self.dtype)
         if self.name == "linear":
             return [np.broadcast_to(each.astype(self.dtype) @ U, X.shape) for each in coef]
-        block = np.empty((len(X), len(U)), dtype=self.dtype)
+        block = np.empty((len(X), self.width), dtype=self.dtype)
         if self.name == "polynomial":
             base = self.raw(X, block) + self.coef0
             slope = self.degree * self.gamma * base ** (self.degree - 1)
             return [(slope * each.astype(self.dtype)) @ U for each in coef]
         values, gradients = self(X, block), []
         for each in coef:
-            pull = values * each.astype(self.dtype)
-            if self.name == "rbf":
-                gradients.append(2.0 * self.gamma * (pull @ U - pull.sum(axis=1)[:, None] * X))
-                continue
-            out = np.empty_like(X)
-            for f in range(X.shape[1]):  # signs of all rows, landmarks and columns would not fit
-                out[:, f] = self.gamma * (pull * np.sign(U[:, f] - X[:, f, None])).sum(axis=1)
+            pull, out = values * each.astype(self.dtype), np.zeros_like(X)
+            if self.name in ("rbf", BOTH):
+                near = pull[:, : self._count]
+                out += 2.0 * self.gamma * (near @ U - near.sum(axis=1)[:, None] * X)
+            if self.name in ("laplacian", BOTH):
+                near = pull[:, -self._count :]
+                for f in range(X.shape[1]):  # signs of all rows, landmarks and columns would not fit
+                    side = np.sign(U[:, f] - X[:, f, None])
+                    out[:, f] += self._gamma_l1 * np.einsum("ij,ij->i", near, side)
             gradients.append(out)
         return gradients
 
-    def _rbf(self, X: Any, out: Array) -> Array:
+    def _rbf(self, X: Any, out: Array) -> None:
         if is_sparse(X):
             self._product(X, self._right_raw, out)
             norms = np.asarray(X.multiply(X).sum(axis=1)).ravel()
@@ -163,13 +185,22 @@ class LandmarkKernel:
             np.subtract(X, self._centre, out=rows)
             wide[:, -2] = np.einsum("ij,ij->i", rows, rows)
             self._product(wide, self._right, out)
-        return out
+
+    def _laplacian(self, X: Any, out: Array) -> None:
+        dense = X.toarray() if is_sparse(X) else X
+        # Sums over columns in the dtype of ``out``, which is float64 for scores
+        loop = _compiled.run if self.dtype == np.float32 and self._count >= _MANY else _by_twin
+        loop("manhattan", np.ascontiguousarray(dense, self.dtype), self._columns, -self._gamma_l1, out)
 
     def _product(self, X: Any, right: Array, out: Array) -> None:
         if is_sparse(X):
             out[...] = X @ right
         else:
             np.matmul(X.astype(self._inner, copy=False), right, out=out)
+
+
+def _by_twin(name: str, *arguments: Any) -> None:
+    getattr(twins, name)(*arguments)
 
 
 def loops_pay(values: Array) -> bool:
@@ -179,7 +210,7 @@ def loops_pay(values: Array) -> bool:
 
 def raw_matrix(kernel: LandmarkKernel, X: Any) -> Array:
     """Raw values (n, v) of a kernel whose gamma is 1: from them, any other gamma's follow."""
-    out = np.empty((X.shape[0], kernel.n_landmarks), dtype=kernel.dtype)
+    out = np.empty((X.shape[0], kernel.width), dtype=kernel.dtype)
 
     def work(rows: slice) -> None:
         kernel.raw(X[rows], out[rows])
@@ -190,7 +221,7 @@ def raw_matrix(kernel: LandmarkKernel, X: Any) -> Array:
 
 def kernel_matrix(kernel: LandmarkKernel, X: Any, raw: Array | None = None) -> Array:
     """``k(X, U)``, shape (n, v), in the dtype of the kernel; from :func:`raw_matrix` where given."""
-    out = np.empty((X.shape[0], kernel.n_landmarks), dtype=kernel.dtype)
+    out = np.empty((X.shape[0], kernel.width), dtype=kernel.dtype)
 
     def work(rows: slice) -> None:
         _block(kernel, X, raw, rows, out[rows])
@@ -263,7 +294,7 @@ def _block(kernel: LandmarkKernel, X: Any, raw: Array | None, rows: slice, out: 
 
 
 def _row_bytes(kernel: LandmarkKernel, X: Any) -> int:
-    return int((kernel.n_landmarks + X.shape[1]) * kernel.dtype.itemsize)
+    return int((kernel.width + X.shape[1]) * kernel.dtype.itemsize)
 
 
 def resolve_gamma(gamma: str | float, X: Any, weight: Array, kernel: str) -> float:

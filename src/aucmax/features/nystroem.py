@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from copy import copy
 from typing import Any
 
@@ -26,7 +25,9 @@ from aucmax._checks import (
     warn_user,
 )
 from aucmax.features.kernels import (
-    KERNELS,
+    BOTH,
+    LANDMARK_KERNELS,
+    RADIAL,
     LandmarkKernel,
     kernel_matrix,
     kernel_product,
@@ -63,10 +64,13 @@ class NystroemFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         How they are chosen: rows nearest to k-means centres, of all rows, or of each class in equal
         shares or as the roots of their sizes (which need ``y``); rows at random; or your own points, of
         shape (v, d).
-    kernel : {"rbf", "laplacian", "polynomial", "linear"}, default="rbf"
+    kernel : {"rbf", "laplacian", "rbf+laplacian", "polynomial", "linear"}, default="rbf"
+        "rbf+laplacian" is the mean of the two, with features of each from the same landmarks: twice as
+        many, of which some follow distances and others steps in single columns.
     gamma : {"distance", "scale"} or float, default="distance"
         Bandwidth: ``1 / mean ||x - mean||^2`` over the first 80,000 rows (the paper's rule),
-        scikit-learn's ``1 / (d var(X))``, or a number.
+        scikit-learn's ``1 / (d var(X))``, or a number. Of "rbf+laplacian" it is the rbf's; the
+        laplacian's follows the rule.
     degree, coef0 : int, float, default=3, 1.0
         Of the polynomial kernel.
     cut : float, default=1e-6
@@ -78,12 +82,14 @@ class NystroemFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     Attributes
     ----------
     landmarks_ : array of shape (v, d)
-    projection_ : array of shape (v, r)
+    projection_ : array of shape (v, r), or (2v, r) of "rbf+laplacian"
     rank_ : int
         ``r``, the number of features given.
     spectrum_kept_ : float
         Share of the landmark kernel's eigenvalue sum that the ``r`` features keep.
     gamma_ : float
+    gamma_l1_ : float
+        The laplacian's, of "rbf+laplacian".
     landmark_rows_ : int
         Rows the landmarks were made from: k-means draws a sample of 25 rows per landmark when there
         are more.
@@ -152,10 +158,12 @@ class NystroemFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         X, y, weight = drop_absent(X, y, weight)
         self.landmarks_, self.landmark_rows_ = self._choose(X, y, weight)
         self.gamma_ = resolve_gamma(self.gamma, X, weight, self.kernel)
+        if self.kernel == BOTH:
+            self.gamma_l1_ = resolve_gamma("distance", X, weight, "laplacian")
         return self
 
     def _check_params(self, y: Any) -> None:
-        check_choice("kernel", self.kernel, KERNELS)
+        check_choice("kernel", self.kernel, LANDMARK_KERNELS)
         check_gamma(self.gamma)
         check_number("degree", self.degree, low=1, closed=True, integer=True)
         check_number("coef0", self.coef0, closed=True)
@@ -200,13 +208,38 @@ class NystroemFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         return points.astype(X.dtype, copy=False), seen
 
     def _decompose(self) -> None:
-        kernel = self._kernel(np.float64)
-        gram = np.empty((kernel.n_landmarks, kernel.n_landmarks))
+        """The projection, of each kernel on its own; features of the largest eigenvalues come first."""
+        parts = [(self.kernel, self.gamma_)]
+        if self.kernel == BOTH:
+            parts = [("rbf", self.gamma_), ("laplacian", self.gamma_l1_)]
+        found = [self._spectrum(name, gamma) for name, gamma in parts]
+        values = np.concatenate([each for each, _, _ in found])
+        # Of equal ones the first kernel's.
+        order = np.argsort(-values, kind="stable")
+        vectors = linalg.block_diag(*(each for _, each, _ in found))[:, order]
+        # The kernel is the mean of its parts.
+        self.projection_ = np.ascontiguousarray(vectors / np.sqrt(len(parts) * values[order]))
+        self.rank_ = int(values.size)
+        total = sum(trace for _, _, trace in found)
+        self.spectrum_kept_ = float(min(1.0, values.sum() / total))
+        self._n_features_out = self.rank_
+        alike = self.rank_ == len(parts) and len(self.landmarks_) > 1
+        if alike and np.ptp(self.landmarks_, axis=0).any():
+            warn_user(
+                f"The {self.kernel} kernel at gamma={self.gamma_:g} cannot tell the landmarks apart "
+                "(rank 1): raise gamma or lower cut."
+            )
+
+    def _spectrum(self, name: str, gamma: float) -> tuple[Array, Array, float]:
+        """Of one kernel between the landmarks: eigenvalues kept and their vectors, and its trace."""
+        points = np.asarray(self.landmarks_, dtype=np.float64)
+        kernel = LandmarkKernel(self.landmarks_, name, gamma, self.degree, self.coef0)
+        gram = np.empty((len(points), len(points)))
         with np.errstate(over="ignore"):  # found and named below
-            kernel(np.asarray(self.landmarks_, dtype=np.float64), gram)
+            kernel(points, gram)
         if not np.isfinite(gram).all():
             raise ValueError(
-                f"The {self.kernel} kernel of the landmarks overflows at gamma={self.gamma_:g}: "
+                f"The {name} kernel of the landmarks overflows at gamma={gamma:g}: "
                 "standardize the features, or lower gamma or degree."
             )
         total = float(np.trace(gram))
@@ -214,29 +247,32 @@ class NystroemFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         keep = values > self.cut * values[-1]
         if not keep.any():
             raise ValueError(
-                f"The {self.kernel} kernel of the landmarks is zero: every feature is constant at 0. "
+                f"The {name} kernel of the landmarks is zero: every feature is constant at 0. "
                 "Check X, or use another kernel."
             )
         # Largest eigenvalue first, and of each vector's two signs the one whose largest entry is
         # positive: the same landmarks give the same features whatever LAPACK does.
         values, vectors = values[keep][::-1], vectors[:, keep][:, ::-1]
         largest = np.take_along_axis(vectors, np.abs(vectors).argmax(axis=0)[None], axis=0)
-        vectors = vectors * np.sign(largest)
-        self.projection_ = np.ascontiguousarray(vectors / np.sqrt(values))
-        self.rank_ = int(values.size)
-        self.spectrum_kept_ = float(min(1.0, values.sum() / total))
-        self._n_features_out = self.rank_
-        if self.rank_ == 1 and len(self.landmarks_) > 1 and np.ptp(self.landmarks_, axis=0).any():
-            warn_user(
-                f"The {self.kernel} kernel at gamma={self.gamma_:g} cannot tell the landmarks apart "
-                "(rank 1): raise gamma or lower cut."
-            )
+        return values, vectors * np.sign(largest), total
 
     def _kernel(
-        self, dtype: npt.DTypeLike, gamma: float | None = None, wide: bool = False
+        self,
+        dtype: npt.DTypeLike,
+        gamma: float | None = None,
+        wide: bool = False,
+        gamma_l1: float | None = None,
     ) -> LandmarkKernel:
-        gamma = self.gamma_ if gamma is None else gamma
-        return LandmarkKernel(self.landmarks_, self.kernel, gamma, self.degree, self.coef0, dtype, wide)
+        return LandmarkKernel(
+            self.landmarks_,
+            self.kernel,
+            self.gamma_ if gamma is None else gamma,
+            self.degree,
+            self.coef0,
+            dtype,
+            wide,
+            getattr(self, "gamma_l1_", 1.0) if gamma_l1 is None else gamma_l1,
+        )
 
     def transform(self, X: Any) -> Array:
         """Features of shape (n, rank_), in the dtype of X; beside them only blocks are held."""
@@ -245,8 +281,8 @@ class NystroemFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
 
     @property
     def width(self) -> int:
-        """``v``, the number of landmarks."""
-        return len(self.landmarks_)
+        """Kernel values of a row: one for each landmark, or two."""
+        return len(self.landmarks_) * (2 if self.kernel == BOTH else 1)
 
     @property
     def rank(self) -> int:
@@ -258,7 +294,7 @@ class NystroemFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         """What kernel values are multiplied with to give features."""
         return self.projection_
 
-    def filler(self, dtype: npt.DTypeLike) -> Callable[[Any, Array], Array]:
+    def filler(self, dtype: npt.DTypeLike) -> LandmarkKernel:
         """What puts kernel values of some rows into an array."""
         return self._kernel(dtype)
 
@@ -278,7 +314,7 @@ class NystroemFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
 
     def raw_block(self, X: Any) -> Array:
         """What kernel values of every gamma follow from: distances or inner products, (n, v)."""
-        return raw_matrix(self._kernel(X.dtype, gamma=1.0), X)
+        return raw_matrix(self._kernel(X.dtype, gamma=1.0, gamma_l1=1.0), X)
 
     def with_gamma(self, gamma: float) -> NystroemFeatures:
         """This fitted map at another bandwidth: the same landmarks, decomposed anew."""
@@ -290,7 +326,7 @@ class NystroemFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     def coverage(self, X: Any) -> Array:
         """Of each row, the share of ``k(x, x)`` that its features keep: 1 is all there is to know."""
         own = np.ones(X.shape[0])
-        if self.kernel not in ("rbf", "laplacian"):
+        if self.kernel not in RADIAL:
             squares = np.asarray((X.multiply(X) if is_sparse(X) else X * X).sum(axis=1)).ravel()
             power = self.kernel == "polynomial"
             own = (self.gamma_ * squares + self.coef0) ** self.degree if power else squares

@@ -158,7 +158,7 @@ def training_facts(model: Any) -> list[tuple[str, str]]:
     interval = "" if low is None or high is None else f" ({low:.3f} to {high:.3f})"
     facts = [
         ("AUC of held-out rows", f"{about['auc']:.3f}{interval}"),
-        ("Kernel", f"{search.kernel}, gamma {search.gamma_:.3g}"),
+        ("Kernel", f"{search.feature_map_.kernel}, gamma {search.gamma_:.3g}"),
         ("C", f"{search.C_:.3g}, of {len(search.Cs_)} values"),
         ("Folds", str(search.n_splits_)),
         (

@@ -66,9 +66,10 @@ class TableModel(ClassifierMixin, BaseEstimator):
         Levels of a category with fewer rows are pooled; "auto" is 10, or 0.1 % of the rows if more.
     max_levels : int, default=50
         Features a category may become; further levels, the rarest, are pooled.
-    landmarks, metric, preset, effort : default="auto", "auto", None, 1.0
+    kernel, landmarks, metric : default="auto"
+    preset, effort : default=None, 1.0
         As in :class:`KernelAUCClassifier`: what is best is found out on rows held out.
-    Cs, gammas, time_budget, kernel, n_landmarks, solver, max_memory
+    Cs, gammas, time_budget, n_landmarks, solver, max_memory
         As in :class:`KernelAUCClassifierCV`.
     cv : int or splitter, default=3
         A number of folds, with classes in equal shares and rows in random order (whole groups, where
@@ -143,7 +144,7 @@ class TableModel(ClassifierMixin, BaseEstimator):
         gammas: Any = None,
         cv: Any = 3,
         time_budget: float | None = None,
-        kernel: str = "rbf",
+        kernel: str = "auto",
         n_landmarks: int | str = "auto",
         landmarks: Any = "auto",
         metric: str | None = "auto",

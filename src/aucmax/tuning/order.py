@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from aucmax.features.kernels import resolve_gamma
+from aucmax.features.kernels import BOTH, resolve_gamma
 from aucmax.features.nystroem import AUTO_LANDMARKS
 from aucmax.tuning import metric as metrics
 from aucmax.tuning.metric import DAMPINGS, FEW_DAMPINGS, Damping, Round, mean_outer, stretched
@@ -26,6 +26,9 @@ MOST_LANDMARKS = 8000
 
 #: Twice the landmarks have to lower ``1 - AUC`` by this share.
 _WORTH_DOUBLING = 0.02
+
+#: A second kernel, which doubles the work of a fit and of predictions, has to lower it by this share.
+_WORTH_BESIDE = 0.01
 
 #: Of the metric.
 MAX_ROUNDS = 3
@@ -49,12 +52,14 @@ def tune(
     metric: str | None = "diagonal",
     seed: int = 0,
     most_landmarks: int = MOST_TRIED,
+    most_beside: int = MOST_TRIED,
     widen: Callable[[Any], Sample] | None = None,
     say: Say = lambda text: None,
 ) -> tuple[Settings, list[dict[str, Any]], list[Round]]:
     """Settle what is open in ``fixed``, by trials on the sample; their records; rounds of the metric.
 
-    ``metric`` is None, "diagonal" or "full"; ``most_landmarks`` the most that may come out. Scalings
+    ``metric`` is None, "diagonal" or "full"; ``most_landmarks`` the most that may come out, and
+    ``most_beside`` the most that may have a second kernel. Scalings
     are tried in the order of ``sample.rows``. ``widen`` gives a sample of more rows, scaled in one of
     these ways, if there are many more.
     """
@@ -69,7 +74,9 @@ def tune(
     # 5) How many landmarks, and a metric from more of them
     tuner.count_landmarks(most_landmarks)
     tuner.learn_last_round()
-    # 6) C, gamma and how many landmarks, once more on more rows
+    # 6) A second kernel
+    tuner.try_beside(most_beside)
+    # 7) C, gamma and how many landmarks, once more on more rows
     if widen is not None and tuner.wants_more_rows():
         tuner.go_on_with(widen(tuner.race.settings.standardize), most_landmarks)
     return tuner.settled(), tuner.records, tuner.rounds
@@ -91,6 +98,7 @@ class Tuner:
         self.seed, self.say, self.rng = seed, say, np.random.default_rng(seed)
         self.first = min(fixed.n_landmarks or FIRST_LANDMARKS, FIRST_LANDMARKS)
         self.count = fixed.n_landmarks or FIRST_LANDMARKS
+        self.beside = False
         self.plain: list[Array | None] = [None] * len(sample.folds)
         self.learnt: Array | None = None
         self.records: list[dict[str, Any]] = []
@@ -151,6 +159,22 @@ class Tuner:
             self._learn("metric, last round", (self.rounds[-1].damping,), Race.nearby)
         self._keep_metric()
 
+    def try_beside(self, most: int) -> None:
+        """A laplacian kernel beside the rbf, from the same landmarks, where so many are affordable."""
+        settings, race, best = self.race.settings, self.race, self.best
+        room = 2 * (settings.n_landmarks or FIRST_LANDMARKS) <= self.sample.most_values
+        wanted = self.fixed.kernel is None and not self.sample.few and self.count <= most
+        if wanted and room:
+            self.beside = self._contest(
+                "a laplacian kernel beside",
+                replace(settings, kernel=BOTH),
+                race.metrics,
+                Race.stay,
+                _WORTH_BESIDE,
+            )
+            # What is settled with more rows is settled for the rbf alone, at half of the cost.
+            self.race, self.best = race, best
+
     def wants_more_rows(self) -> bool:
         """Not if nothing is open, nor if landmarks are so many that trials would cost what fits do."""
         asked = self.fixed
@@ -176,6 +200,7 @@ class Tuner:
         settings = replace(
             self.race.settings, n_landmarks=self.count, C=self.best.C, metric=self.learnt
         )
+        settings = replace(settings, kernel=BOTH if self.beside else self.kernel.name)
         if settings.landmarks is None:
             settings = replace(settings, landmarks="class-kmeans")
         if not self.kernel.fixed:
@@ -260,8 +285,10 @@ class Tuner:
         )
 
 
-def most_landmarks(n_rows: int, n_features: int, effort: float) -> int:
+def most_landmarks(n_rows: int, n_features: int, effort: float, beside: bool = False) -> int:
     """The most landmarks, in hundreds, whose fit takes about a minute of two cores, times the effort.
+
+    With a laplacian kernel beside the rbf it has twice the features.
 
     Reckoned, not measured: the same data is to give the same model on any machine that has the memory.
     More than a thousand are at most half of the rows: the others lie close to them.
@@ -270,7 +297,8 @@ def most_landmarks(n_rows: int, n_features: int, effort: float) -> int:
     (5600, 1000)
     """
     count, most = AUTO_LANDMARKS, min(MOST_LANDMARKS, n_rows // 2)
-    while count < most and _seconds(n_rows, n_features, count + 100) <= _EFFORT_SECONDS * effort:
+    seconds = _seconds_beside if beside else _seconds
+    while count < most and seconds(n_rows, n_features, count + 100) <= _EFFORT_SECONDS * effort:
         count += 100
     return count
 
@@ -279,3 +307,9 @@ def _seconds(n_rows: int, n_features: int, n_landmarks: int) -> float:
     """Of a fit: two hundred passes over kernel values, which are made once, and their eigenvectors."""
     values = float(n_rows) * n_landmarks
     return values * (7e-8 + 2e-11 * n_features) + 1.5e-10 * n_landmarks**3
+
+
+def _seconds_beside(n_rows: int, n_features: int, n_landmarks: int) -> float:
+    """Of a fit with two kernels, one of which takes each column by itself."""
+    columns = float(n_rows) * n_landmarks * n_features
+    return 2.0 * _seconds(n_rows, n_features, n_landmarks) + 1e-10 * columns

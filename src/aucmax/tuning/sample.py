@@ -75,9 +75,14 @@ class Sample:
     def most_landmarks(self) -> int:
         """That may be tried: half of a fold's training rows, as far as there is room."""
         smallest = min(train.size for train, _ in self.folds)
+        return int(min(MOST_TRIED, smallest // 2, self.most_values))
+
+    @property
+    def most_values(self) -> float:
+        """Kernel values of a row that there is room for."""
         n_features = next(iter(self.rows.values())).shape[1]
         held = _FOLD_BYTES * self.codes.size + _LANDMARK_BYTES * (n_features + MOST_TRIED)
-        return int(min(MOST_TRIED, smallest // 2, self.room / (held * len(self.folds))))
+        return self.room / (held * len(self.folds))
 
 
 def rows_within(codes: Array, room: float, n_dense: int, most: int) -> int:

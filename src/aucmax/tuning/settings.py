@@ -23,6 +23,7 @@ class Settings:
     n_landmarks: int | None = None
     landmarks: Any = None
     standardize: Any = None
+    kernel: str | None = None
     metric: Array | None = None
 
     def filled(self, other: Settings) -> Settings:
@@ -38,7 +39,10 @@ class Settings:
 
 @dataclass(frozen=True)
 class Kernel:
-    """The kernel, and the rule or number for gamma that multiples are of; which may be all there is."""
+    """The kernel to begin with, and the rule or number for gamma that multiples are of.
+
+    ``fixed`` says that gamma is no other than that.
+    """
 
     name: str = "rbf"
     gamma: str | float = "distance"

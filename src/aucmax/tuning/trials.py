@@ -90,7 +90,7 @@ class Trial:
         self._map = NystroemFeatures(
             min(settings.n_landmarks or FIRST_LANDMARKS, train.size),
             landmarks=landmarks,
-            kernel=kernel.name,
+            kernel=settings.kernel or kernel.name,
             gamma=kernel.gamma,
             degree=kernel.degree,
             coef0=kernel.coef0,
@@ -210,6 +210,10 @@ class Race:
             if improved:
                 break
         return best
+
+    def stay(self, best: Result) -> Result:
+        """At the C and gamma of a kindred race."""
+        return self.at(best.gamma, best.C)
 
     def nearby(self, best: Result) -> Result:
         """At the C and gamma of a kindred race, or with a narrower kernel."""
