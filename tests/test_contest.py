@@ -140,6 +140,7 @@ def contest(tmp_path, monkeypatch):
             retry=False,
             since="",
             publish=False,
+            scores=False,
         )
         vars(options).update(changes)
         writer = Writer("contest", options.out)
@@ -214,6 +215,37 @@ def test_comparisons_follow_when_the_first_method_is_run_anew(contest, monkeypat
     assert [row["method"] for row in rows] == ["aucmax", "other"]
     assert rows[1]["against"]["difference"] == pytest.approx(rows[1]["auc"] - rows[0]["auc"])
     assert len(runner.known(options.out)) == 3
+
+
+def test_scores_are_made_again_for_the_paired_test(contest, monkeypatch, capsys):
+    contest(seeds=1, methods=["other"])
+    rows, options = contest(seeds=1, methods=["aucmax"])
+    assert [row["method"] for row in rows] == ["aucmax", "other"]
+    path = options.out / "contest-scores" / "made--full--0--other.npy"
+    before = np.load(path)
+    path.unlink()
+    contest(seeds=1, scores=True)
+    np.testing.assert_array_equal(np.load(path), before)
+    assert "made, full, seed 0, other: the same model" in capsys.readouterr().err
+    # Not those of another model.
+    path.unlink()
+    monkeypatch.setitem(methods.METHODS, "other", Method(lambda *_: Fake(2), rare=True))
+    contest(seeds=1, scores=True)
+    assert not path.exists()
+    assert "other: another model, its AUC differs by" in capsys.readouterr().err
+
+
+def test_a_search_is_fitted_again_with_what_it_chose():
+    split = made_split(300, 100)
+    model = boosting.Tuned("XGBoost", 0, boosting.Budget(2, 5.0))
+    model.library = FakeLibrary()
+    model.library.made = []
+    model.library.make_searched = lambda seed, rounds, **drawn: (
+        model.library.made.append((rounds, drawn)) or SimpleNamespace(fit=lambda X, y: "fitted")
+    )
+    assert model.fit_chosen(split.X_train, split.y_train, {"x": 1.0, "balanced": True}, 7) is model
+    assert model.library.made == [(7, {"x": 1.0, "scale_pos_weight": 3.0})]
+    assert model.model_ == "fitted"
 
 
 def test_a_missing_package_leaves_a_method_out(contest, monkeypatch, capsys):
@@ -431,11 +463,11 @@ def test_significant_differences():
 
 def test_a_duel_counts_only_with_the_last_row_of_the_first_method():
     rows = [
-        made_row("a", "aucmax", 0, 0.9, finished="later"),
+        made_row("a", "aucmax", 0, 0.92),
         made_row("a", "C", 0, 0.8, p=0.01, difference=-0.1),
     ]
     assert summary.Table(rows, "full").duels("C") == (0, 0, 0)
-    rows[1]["against"]["finished"] = "later"
+    rows[0]["auc"] = 0.9  # what the test was with
     assert summary.Table(rows, "full").duels("C") == (1, 0, 0)
     rows[0]["status"] = "failed"
     assert summary.Table(rows, "full").duels("C") == (0, 0, 0)

@@ -23,6 +23,9 @@ PAIRWISE = {
     "laplacian": lambda X, U: pairwise.laplacian_kernel(X, U, gamma=0.3),
     "polynomial": lambda X, U: pairwise.polynomial_kernel(X, U, gamma=0.3, degree=2, coef0=0.5),
     "linear": lambda X, U: pairwise.linear_kernel(X, U),
+    kernels.BOTH: lambda X, U: np.hstack(
+        [pairwise.rbf_kernel(X, U, gamma=0.3), pairwise.laplacian_kernel(X, U, gamma=0.2)]
+    ),
 }
 
 
@@ -32,23 +35,57 @@ def data(n=120, d=4, seed=0):
 
 
 @parametrize_with_checks(
-    [NystroemFeatures(), FourierFeatures(n_components=20), NystroemFeatures(kernel="laplacian")]
+    [
+        NystroemFeatures(),
+        FourierFeatures(n_components=20),
+        NystroemFeatures(kernel="laplacian"),
+        NystroemFeatures(kernel="rbf+laplacian"),
+    ]
 )
 def test_scikit_learn_contract(estimator, check):
     check(estimator)
 
 
-@pytest.mark.parametrize("name", kernels.KERNELS)
+@pytest.mark.parametrize("name", kernels.LANDMARK_KERNELS)
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("as_csr", [False, True])
-def test_kernels_are_scikit_learns(name, dtype, as_csr):
+@pytest.mark.parametrize("count", [30, 600])
+def test_kernels_are_scikit_learns(name, dtype, as_csr, count):
     X, _ = data()
-    U = X[:30] + 0.1
-    kernel = LandmarkKernel(U, name, gamma=0.3, degree=2, coef0=0.5, dtype=dtype)
+    U = np.resize(X, (count, 4)) + 0.1
+    shape = {"gamma": 0.3, "degree": 2, "coef0": 0.5, "gamma_l1": 0.2}
+    kernel = LandmarkKernel(U, name, dtype=dtype, **shape)
     rows = sparse.csr_matrix(X.astype(dtype)) if as_csr else X.astype(dtype)
-    out = kernel(rows, np.empty((len(X), len(U)), dtype=dtype))
+    out = kernel(rows, np.empty((len(X), kernel.width), dtype=dtype))
     tolerance = 1e-10 if dtype == np.float64 else 2e-5
     np.testing.assert_allclose(out, PAIRWISE[name](X, U), rtol=tolerance, atol=tolerance)
+
+
+def test_two_kernels_are_approximated_as_their_mean():
+    X, _ = data(n=60)
+    made = NystroemFeatures(landmarks=X, kernel="rbf+laplacian", gamma=0.3, cut=1e-12).fit(X)
+    made.gamma_l1_ = 0.2
+    made = made.with_gamma(0.3)
+    parts = np.split(PAIRWISE[kernels.BOTH](X, X), 2, axis=1)
+    features = made.transform(X)
+    np.testing.assert_allclose(features @ features.T, 0.5 * (parts[0] + parts[1]), atol=1e-8)
+    # Those that matter most come first, whichever kernel they are of.
+    sizes = (features**2).sum(axis=0)
+    assert (np.diff(sizes) <= 1e-8).all()
+    assert made.projection_.shape == (120, made.rank_)
+    of_rbf = np.abs(made.projection_[:60]).max(axis=0) > 0
+    of_other = np.abs(made.projection_[60:]).max(axis=0) > 0
+    assert (of_rbf != of_other).all()
+    assert of_rbf[:20].any()
+    assert of_other[:20].any()
+
+
+def test_the_laplacians_width_follows_its_rule_beside_another():
+    X, _ = data()
+    made = NystroemFeatures(20, kernel="rbf+laplacian", gamma=5.0, random_state=0).fit(X)
+    assert made.gamma_ == 5.0
+    assert made.gamma_l1_ == resolve_gamma("distance", X, np.ones(len(X)), "laplacian")
+    assert made.with_gamma(2.0).gamma_l1_ == made.gamma_l1_
 
 
 def test_float32_distances_survive_a_far_origin():
@@ -350,6 +387,7 @@ def test_fourier_features_at_another_gamma_are_those_drawn_there(kernel):
         NystroemFeatures(150, gamma=0.5, random_state=0),
         NystroemFeatures(150, kernel="polynomial", random_state=0),
         NystroemFeatures(40, kernel="laplacian", random_state=0),
+        NystroemFeatures(150, kernel="rbf+laplacian", random_state=0),
         FourierFeatures(150, random_state=0),
     ],
     ids=lambda model: f"{type(model).__name__} {model.kernel}",

@@ -43,6 +43,9 @@ MODELS = {
     "laplacian": KernelAUCClassifier(
         preset="paper", n_landmarks=40, kernel="laplacian", random_state=0
     ),
+    "two kernels": KernelAUCClassifier(
+        preset="paper", n_landmarks=40, kernel="rbf+laplacian", random_state=0
+    ),
     "polynomial": KernelAUCClassifier(
         preset="paper", n_landmarks=40, kernel="polynomial", random_state=0
     ),

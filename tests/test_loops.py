@@ -145,6 +145,21 @@ def test_exponential_in_place():
     np.testing.assert_allclose(raw, exact, rtol=4e-7)
 
 
+@dtypes
+@pytest.mark.parametrize("count", [3, 512, 700])
+def test_manhattan(dtype, count):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(20, 7)).astype(np.float32)
+    columns = np.ascontiguousarray(rng.normal(size=(count, 7)).astype(np.float32).T)
+    exact = -0.3 * np.abs(X[:, :, None].astype(np.float64) - columns[None]).sum(axis=1)
+
+    def arguments():  # the right half of a wider array
+        return X, columns, -0.3, np.full((20, 2 * count), np.nan, dtype=dtype)[:, count:]
+
+    for (*_, out), _ in both("manhattan", arguments):
+        np.testing.assert_allclose(out, exact, rtol=1e-6)
+
+
 def blank(raw):
     return np.empty(raw.shape, dtype=np.float32)
 

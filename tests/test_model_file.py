@@ -42,6 +42,7 @@ def search(**params):
 CLASSIFIERS = {
     "rbf": kernel(),
     "laplacian": kernel(kernel="laplacian"),
+    "two kernels": kernel(kernel="rbf+laplacian"),
     "polynomial": kernel(kernel="polynomial"),
     "linear kernel": kernel(kernel="linear"),
     "fourier": kernel(feature_map="fourier"),

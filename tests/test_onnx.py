@@ -34,6 +34,7 @@ CLASSIFIERS = {
     "rbf": kernel(),
     "rbf of raw rows": kernel(standardize=False, gamma=1e-3),
     "laplacian": kernel(kernel="laplacian"),
+    "two kernels": kernel(kernel="rbf+laplacian"),
     "polynomial": kernel(kernel="polynomial", degree=2, coef0=0.5),
     "linear kernel": kernel(kernel="linear"),
     "fourier": kernel(feature_map="fourier"),

@@ -74,7 +74,7 @@ def by_params(results):
     }
 
 
-@pytest.mark.parametrize("kernel", ["rbf", "laplacian", "polynomial"])
+@pytest.mark.parametrize("kernel", ["rbf", "laplacian", "rbf+laplacian", "polynomial"])
 def test_scores_are_those_of_a_grid_search(kernel):
     X, y = moons()
     grid = {"C": [0.1, 1.0, 10.0, 100.0], "gamma": [0.5, 1.0, 2.0]}

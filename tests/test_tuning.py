@@ -18,6 +18,7 @@ from aucmax import (
     tuning,
 )
 from aucmax.features.fourier import FourierFeatures
+from aucmax.features.kernels import BOTH, LANDMARK_KERNELS
 from aucmax.metrics import roc_auc
 from aucmax.tuning import (
     Damping,
@@ -27,6 +28,7 @@ from aucmax.tuning import (
     draw_sample,
     learn_metric,
     mean_outer,
+    most_landmarks,
     rows_within,
     tune,
 )
@@ -34,7 +36,13 @@ from aucmax.tuning import (
 NO_DAMPING = Damping(1.0, 0.0)
 
 #: What leaves the metric alone to be found: each trial is one solve.
-FIXED = {"C": 1.0, "gamma": "distance", "standardize": True, "landmarks": "class-kmeans"}
+FIXED = {
+    "C": 1.0,
+    "gamma": "distance",
+    "standardize": True,
+    "landmarks": "class-kmeans",
+    "kernel": "rbf",
+}
 
 
 def ring(n=600, d=12, seed=0):
@@ -52,11 +60,12 @@ def sample_of(X, y, seed=0):
     return Sample({True: X[rows].astype(np.float32)}, own, np.ones(rows.size), positives, folds)
 
 
-@pytest.mark.parametrize("kernel", ["rbf", "laplacian", "polynomial", "linear"])
+@pytest.mark.parametrize("kernel", LANDMARK_KERNELS)
 def test_gradients_are_those_of_finite_differences(kernel):
     rng = np.random.default_rng(0)
-    X, coef = rng.normal(size=(40, 3)), rng.normal(size=(2, 30))
+    X = rng.normal(size=(40, 3))
     mapped = NystroemFeatures(30, kernel=kernel, landmarks="uniform", random_state=0).fit(X)
+    coef = rng.normal(size=(2, mapped.width))
     rows, step = rng.normal(size=(8, 3)), 1e-6
     for column, gradient in enumerate(mapped.gradients(rows, coef)):
         for f in range(3):
@@ -195,6 +204,7 @@ def test_the_papers_settings_are_one_argument_away():
         "n_landmarks": 1600,
         "landmarks": "kmeans",
         "standardize": True,
+        "kernel": "rbf",
     }
 
 
@@ -215,13 +225,76 @@ def test_a_laplacian_kernel_is_tuned_as_well():
     assert set(np.argsort(-model.feature_importances_)[:2]) == {0, 1}
 
 
+def steps(n, seed=0):
+    """Each of six columns tells a little, by the side of a threshold it is on."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 6))
+    return X, ((X > 0.3).sum(axis=1) + 0.5 * rng.normal(size=n) > 2.5).astype(int)
+
+
+def beside(model):
+    """What came of the second kernel: kept, not kept or not tried."""
+    found = [trial["kept"] for trial in model.trials_ if trial["what"] == "a laplacian kernel beside"]
+    assert (model.settings_["kernel"] == BOTH) == any(found)
+    assert model.feature_map_.kernel == model.settings_["kernel"]
+    return found[0] if found else None
+
+
+def test_a_second_kernel_helps_where_columns_have_steps():
+    X, y = steps(600)
+    X_test, y_test = steps(4000, seed=1)
+    both = KernelAUCClassifier(random_state=0).fit(X, y)
+    one = KernelAUCClassifier(kernel="rbf", random_state=0).fit(X, y)
+    assert beside(both)
+    assert beside(one) is None
+    before, after = (roc_auc(y_test, each.decision_function(X_test)) for each in (one, both))
+    assert after > before + 0.002
+    assert both.coef_.shape == (1, 2 * len(both.feature_map_.landmarks_))
+
+
+def test_a_second_kernel_that_hurts_is_not_kept(monkeypatch):
+    X, y = ring(400)
+    stay = tuning.trials.Race.stay
+
+    def spoilt(self, best):
+        result = stay(self, best)
+        shares = [[(0.9 * up, 0.9 * down) for up, down in fold] for fold in result.shares]
+        return replace(result, shares=shares, auc=0.9 * result.auc)
+
+    monkeypatch.setattr(tuning.trials.Race, "stay", spoilt)
+    model = KernelAUCClassifier(random_state=0).fit(X, y)
+    plain = KernelAUCClassifier(kernel="rbf", random_state=0).fit(X, y)
+    assert beside(model) is False
+    np.testing.assert_array_equal(model.decision_function(X), plain.decision_function(X))
+
+
+def test_where_a_second_kernel_is_not_tried():
+    X, y = steps(300)
+    assert beside(KernelAUCClassifier(1.0, metric="full", random_state=0).fit(X, y)) is None
+    csr = sparse.csr_array(X)
+    assert beside(KernelAUCClassifier(1.0, metric=None, random_state=0).fit(csr, y)) is None
+    rare = np.sort(np.r_[np.flatnonzero(y == 0), np.flatnonzero(y == 1)[:25]])
+    assert beside(KernelAUCClassifier(1.0, metric=None, random_state=0).fit(X[rare], y[rare])) is None
+    sample = sample_of(*steps(300))
+    for most, tried in ((999, False), (1000, True)):
+        _, records, _ = tune(sample, Settings(C=1.0), metric=None, most_beside=most)
+        assert any("laplacian" in each["what"] for each in records) == tried
+
+
+def test_two_kernels_take_more_of_the_effort_than_one():
+    for rows, columns in ((80_000, 54), (50_000, 22), (5_000_000, 10)):
+        both = most_landmarks(rows, columns, 1.0, beside=True)
+        assert 1000 <= both <= most_landmarks(rows, columns, 1.0)
+        assert both <= most_landmarks(rows, columns, 4.0, beside=True)
+
+
 def test_what_is_given_stays():
     X, y = ring(300)
     model = KernelAUCClassifier(
         3.0, gamma=0.1, n_landmarks=40, landmarks="uniform", standardize="quantile", random_state=0
     ).fit(X, y)
     given = {"C": 3.0, "gamma": 0.1, "n_landmarks": 40, "landmarks": "uniform"}
-    assert model.settings_ == {**given, "standardize": "quantile"}
+    assert model.settings_ == {**given, "standardize": "quantile", "kernel": "rbf"}
     assert model.feature_map_.gamma_ == 0.1
     assert all(trial["C"] == 3.0 and trial["gamma"] == 1.0 for trial in model.trials_)
 
@@ -537,7 +610,7 @@ def test_coverage_tells_which_class_the_landmarks_miss():
     np.testing.assert_allclose(every, 1.0, atol=1e-3)
 
 
-@pytest.mark.parametrize("kernel", ["rbf", "laplacian", "polynomial", "linear"])
+@pytest.mark.parametrize("kernel", LANDMARK_KERNELS)
 def test_a_landmark_is_wholly_covered(kernel):
     X = np.random.default_rng(0).normal(size=(60, 4))
     mapped = NystroemFeatures(landmarks=X[:10], kernel=kernel).fit(X)

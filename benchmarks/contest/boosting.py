@@ -218,6 +218,10 @@ class Tuned(Boosted):
             "trees": rounds,
             "chosen": drawn,
         }
+        return self.fit_chosen(X, y, drawn, rounds)
+
+    def fit_chosen(self, X: np.ndarray, y: np.ndarray, drawn: dict[str, Any], rounds: int) -> Tuned:
+        """The last fit of a search, with what it chose."""
         self.model_ = self.library.make_searched(self.seed, rounds, **weighed(drawn, y)).fit(X, y)
         return self
 

@@ -52,6 +52,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add("--limit", type=float, default=1800.0, help="seconds for fitting and predicting")
     add("--retry", action="store_true", help="run again what failed or took too long")
     add("--since", default="", metavar="TIME", help="run again what is older, as 2026-01-31T12:00:00")
+    add("--scores", action="store_true", help="fit again, without its search, what has no scores here")
     add("--show", action="store_true", help="run nothing; the summary of all rows at hand")
     add("--publish", action="store_true", help="run nothing; write the last rows to docs/benchmarks")
 
@@ -78,6 +79,9 @@ def run(options: Any) -> Iterator[dict[str, Any]]:
     os.environ.update(SETTINGS)
     for place in places(options):
         rows = known(options.out)
+        if options.scores:
+            score_again(place, chosen, rows, scores)
+            continue
         names = [name for name in chosen if wanted(name, place, options)]
         missing = [name for name in names if not settled(rows.get(key(place, name)), options)]
         if not missing:
@@ -236,6 +240,34 @@ def entry(
     }
 
 
+def score_again(
+    place: Place, names: list[str], rows: dict[summary.Key, dict[str, Any]], scores: Path
+) -> None:
+    """Test scores of rows from another machine, or from long ago, for the paired test.
+
+    Kept only if their AUC is that of the row: then the model is the same.
+    """
+    split = place.split
+    np.save(scores / f"{place.name()}.npy", split.y_test.astype(np.uint8))
+    for name in names:
+        row, target = rows.get(key(place, name)), scores / f"{file_name(*key(place, name))}.npy"
+        if row is None or row["status"] != "ok" or target.exists():
+            continue
+        model = methods.METHODS[name].make(place.seed, split.X_train.shape, Budget())
+        if "chosen" in row:
+            model.fit_chosen(split.X_train, split.y_train, row["chosen"], row["trees"])
+        else:
+            model.fit(split.X_train, split.y_train)
+        found = np.asarray(model.decision_function(split.X_test), dtype=np.float32)
+        apart = roc_auc(split.y_test, found) - row["auc"]
+        told = f"{place.data}, {place.regime}, seed {place.seed}, {name}"
+        if abs(apart) > 1e-9:
+            print(f"{told}: another model, its AUC differs by {apart:.1e}", file=sys.stderr)
+            continue
+        print(f"{told}: the same model", file=sys.stderr)
+        np.save(target, found)
+
+
 def warm_up(make: methods.Make, budget: Budget) -> None:
     """Threads, imports and compiling, outside the clock."""
     rng = np.random.default_rng(0)
@@ -313,7 +345,7 @@ def comparison(
     other = rows.get((*place, first))
     if row["method"] == first or row["status"] != "ok" or other is None or other["status"] != "ok":
         return {}
-    if row.get("against", {}).get("finished") == other["finished"]:
+    if "against" in row and summary.same_duel(row["against"], row, other):
         return {}
     paths = [
         scores / f"{file_name(*parts)}.npy"
@@ -328,7 +360,6 @@ def comparison(
     return {
         "against": {
             "method": first,
-            "finished": other["finished"],
             "difference": found.difference,
             "low": found.low,
             "high": found.high,

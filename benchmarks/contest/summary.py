@@ -33,6 +33,11 @@ def comparable(rows: Iterable[Row]) -> list[Row]:
     return [row for (*place, _), row in last.items() if (*place, FIRST) in last]
 
 
+def same_duel(duel: Row, row: Row, first: Row) -> bool:
+    """Whether a paired test was with the scores that the first method's row is of, by their AUC."""
+    return abs(row["auc"] - duel["difference"] - first["auc"]) < 1e-9
+
+
 class Table:
     """Rows of one regime, by data set and method."""
 
@@ -85,7 +90,7 @@ class Table:
             first = {row["seed"]: row for row in self.cell(name, FIRST) if row["status"] == "ok"}
             for row in self.cell(name, method):
                 duel, other = row.get("against"), first.get(row["seed"])
-                if duel and other and duel.get("finished") == other.get("finished"):
+                if duel and other and same_duel(duel, row, other):
                     found.append(duel)
         better = sum(duel["p"] < 0.05 and duel["difference"] < 0 for duel in found)
         worse = sum(duel["p"] < 0.05 and duel["difference"] > 0 for duel in found)

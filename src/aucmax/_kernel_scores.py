@@ -145,8 +145,8 @@ class KernelScores:
             self._check_metric(self.metric)
 
     def _check_metric(self, metric: str) -> None:
-        for name, wanted in (("feature_map", ("nystroem",)), ("kernel", _TRIED_KERNELS)):
-            if getattr(self, name) not in wanted:
+        for name, wanted in (("feature_map", ("nystroem",)), ("kernel", RADIAL)):
+            if getattr(self, name) not in ("auto", *wanted):
                 raise ValueError(
                     f"metric={metric!r} is learnt for {name}={' or '.join(map(repr, wanted))}; got "
                     f"{name}={getattr(self, name)!r}. Leave metric None."

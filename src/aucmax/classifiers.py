@@ -118,8 +118,9 @@ class KernelAUCClassifier(KernelScores, _NewtonClassifier):
         the memory.
     kernel : {"auto", "rbf", "laplacian", "rbf+laplacian", "polynomial", "linear"}, default="auto"
         "auto" is "rbf", or the mean of it and the laplacian ("rbf+laplacian") where that ranks held-out
-        rows better and twice the work is within the effort. With "polynomial" and "linear" nothing is
-        tried out, and "auto" is as in the paper, but for 1000 landmarks.
+        rows no worse and twice the work is within the effort; it is "rbf" where nothing else is tried
+        out, and beside ``metric="full"``. With "polynomial" and "linear" nothing is tried out: what is
+        left at "auto" is then as in the paper, but for 1000 landmarks.
     gamma : {"auto", "distance", "scale"} or float, default="auto"
         Bandwidth of the kernel on the standardised rows; see :class:`NystroemFeatures`.
     degree, coef0 : int, float, default=3, 1.0

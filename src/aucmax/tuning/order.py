@@ -163,6 +163,8 @@ class Tuner:
         these, for the rbf alone, so that what two kernels get right together counts for too little.
         What is settled with more rows is settled for the rbf alone, at half of the cost.
         """
+        if self.metric == "full":  # directions are turned, and a laplacian goes by columns
+            return
         settings = self.race.settings
         room = 2 * (settings.n_landmarks or FIRST_LANDMARKS) <= self.sample.most_values
         if self.fixed.kernel is None and not self.sample.few and self.count <= most and room:

@@ -33,8 +33,10 @@ class Settings:
 
     @property
     def complete(self) -> bool:
-        """Whether nothing is open; a metric is not asked for here."""
-        return all(value is not None for name, value in vars(self).items() if name != "metric")
+        """Whether nothing is open; a metric is not asked for here, nor a kernel on its own."""
+        return all(
+            value is not None for name, value in vars(self).items() if name not in ("kernel", "metric")
+        )
 
 
 @dataclass(frozen=True)
