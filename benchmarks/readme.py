@@ -291,8 +291,12 @@ def contest_short() -> str:
 def contest_rare() -> str:
     """Of the contest, who stands where with rare positives."""
     there = (ROOT / "docs" / "benchmarks" / "contest.jsonl").exists()
-    tables = summary.rare_tables(rows("contest") if there else [])
-    return f"{summary.levels(tables)}\n\n{summary.together(tables)}" if tables else "No rows yet."
+    found = rows("contest") if there else []
+    tables = summary.rare_tables(found)
+    if not tables:
+        return "No rows yet."
+    told = [summary.levels(tables), summary.together(tables), *summary.part_way(found).values()]
+    return "\n\n".join(told)
 
 
 PAGES = {

@@ -501,13 +501,30 @@ def test_markdown_tells_losses_and_rare_positives():
     assert "Over all of these" not in text
 
 
+def test_who_is_part_way_is_told_apart_from_the_tables():
+    rows = [
+        made_row("a", "aucmax", 0, 0.6, regime="1 %"),
+        made_row("a", "aucmax", 1, 0.8, regime="1 %"),
+        made_row("a", "C", 0, 0.5, regime="1 %", p=0.01, difference=-0.1),
+        made_row("a", "C", 1, 0.8, regime="1 %"),
+        made_row("a", "late", 1, 0.7, regime="1 %", p=0.01, difference=-0.1),
+    ]
+    told = (
+        "late has run on 1 of 2 draws: there its mean AUC is 70.00, and aucmax's 80.00 "
+        "(better on 1, worse on 0, neither on 0)."
+    )
+    assert summary.part_way(rows) == {"late": told}
+    (table,) = summary.rare_tables(rows).values()
+    assert table.methods == ["aucmax", "C"]
+    assert told in summary.markdown(rows)
+
+
 def test_rare_positives_together_are_told_against_who_was_searched():
     rows = [
         made_row("a", "aucmax", 0, 0.6, regime="1 %"),
         made_row("a", "XGBoost tuned", 0, 0.5, regime="1 %"),
         made_row("a", "aucmax", 0, 0.5, regime="0.1 %"),
         made_row("a", "XGBoost tuned", 0, 0.54, regime="0.1 %"),
-        made_row("b", "aucmax", 0, 0.9, regime="0.1 %"),
     ]
     told = "+3.00 points from XGBoost tuned's (above it on 1 of 2 data sets and shares)."
     assert told in summary.markdown(rows)

@@ -19,7 +19,7 @@ CHANGED = ("aucmax, no metric", "aucmax, effort 4")
 #: Left out of ranks: who does not take part everywhere.
 SOMEWHERE = ("SVC",)
 #: Who is compared with where positives are rare.
-TUNED = ("LightGBM tuned", "XGBoost tuned")
+TUNED = ("LightGBM tuned", "XGBoost tuned", "CatBoost tuned")
 
 
 def latest(rows: Iterable[Row]) -> dict[Key, Row]:
@@ -147,17 +147,43 @@ def markdown(rows: Iterable[Row]) -> str:
             aucs(full, "average_precision"),
         ]
     if rare:
-        parts += ["### Rare positives", levels(rare), together(rare)]
+        parts += ["### Rare positives", levels(rare), together(rare), *part_way(kept).values()]
         parts += [by_data(rare), *(behind(table, f" at {name}") for name, table in rare.items())]
     parts += [searches(kept), failures(kept)]
     return "\n\n".join(part for part in parts if part)
 
 
 def rare_tables(rows: Iterable[Row]) -> dict[str, Table]:
-    """Of each share of positives, the largest first."""
+    """Of each share of positives, the largest first, with the methods that ran on every draw."""
     kept = comparable(rows)
+    late = set(part_way(kept))
+    kept = [row for row in kept if row["method"] not in late]
     regimes = [name for name in _unique(row["regime"] for row in kept) if name != FULL]
     return {name: Table(kept, name) for name in sorted(regimes, key=_share, reverse=True)}
+
+
+def part_way(rows: Iterable[Row]) -> dict[str, str]:
+    """Who has not run on every draw of rare positives, with what is known from those it ran on."""
+    rare = [row for row in comparable(rows) if row["regime"] != FULL]
+    places: dict[str, dict[tuple[Any, ...], Row]] = {}
+    for row in rare:
+        place = row["data"], row["regime"], row["seed"]
+        places.setdefault(row["method"], {})[place] = row
+    first, told = places.get(FIRST, {}), {}
+    for method, own in places.items():
+        both = [(own[p], first[p]) for p in own if own[p]["status"] == first[p]["status"] == "ok"]
+        if len(own) < len(first) and both:
+            its, mine = (statistics.fmean(pair[i]["auc"] for pair in both) for i in (0, 1))
+            duels = [r["against"] for r, f in both if "against" in r and same_duel(r["against"], r, f)]
+            better, worse = (
+                sum(d["p"] < 0.05 and sign * d["difference"] < 0 for d in duels) for sign in (1, -1)
+            )
+            told[method] = (
+                f"{method} has run on {len(own)} of {len(first)} draws: there its mean AUC is "
+                f"{100 * its:.2f}, and {FIRST}'s {100 * mine:.2f} (better on {better}, worse on "
+                f"{worse}, neither on {len(duels) - better - worse})."
+            )
+    return told
 
 
 def aucs(table: Table, what: str = "auc") -> str:
