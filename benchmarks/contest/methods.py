@@ -62,6 +62,7 @@ METHODS = {
     "aucmax (paper)": Method(ours(preset="paper"), "aucmax", rare=True),
     "aucmax, effort 4": Method(ours(effort=4), "aucmax"),
     "aucmax, no metric": Method(ours(metric=None), "aucmax"),
+    "aucmax, one kernel": Method(ours(kernel="rbf"), "aucmax"),
     "LightGBM": boosted("LightGBM"),
     "LightGBM tuned": tuned("LightGBM"),
     "XGBoost": boosted("XGBoost"),

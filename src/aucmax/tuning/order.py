@@ -286,7 +286,8 @@ class Tuner:
 def most_landmarks(n_rows: int, n_features: int, effort: float, beside: bool = False) -> int:
     """The most landmarks, in hundreds, whose fit takes about a minute of two cores, times the effort.
 
-    With a laplacian kernel beside the rbf it has twice the features.
+    With a laplacian kernel beside the rbf it has twice the features, and half of the landmarks at most,
+    so that it takes no more memory.
 
     Reckoned, not measured: the same data is to give the same model on any machine that has the memory.
     More than a thousand are at most half of the rows: the others lie close to them.
@@ -294,7 +295,7 @@ def most_landmarks(n_rows: int, n_features: int, effort: float, beside: bool = F
     >>> most_landmarks(80_000, 54, 1.0), most_landmarks(5_000_000, 54, 1.0)
     (5600, 1000)
     """
-    count, most = AUTO_LANDMARKS, min(MOST_LANDMARKS, n_rows // 2)
+    count, most = AUTO_LANDMARKS, min(MOST_LANDMARKS // (2 if beside else 1), n_rows // 2)
     seconds = _seconds_beside if beside else _seconds
     while count < most and seconds(n_rows, n_features, count + 100) <= _EFFORT_SECONDS * effort:
         count += 100
