@@ -225,6 +225,9 @@ def test_scores_are_made_again_for_the_paired_test(contest, monkeypatch, capsys)
     before = np.load(path)
     path.unlink()
     contest(seeds=1, scores=True)
+    assert not path.exists()  # the test was made already
+    monkeypatch.setattr(summary, "same_duel", lambda *_: False)
+    contest(seeds=1, scores=True)
     np.testing.assert_array_equal(np.load(path), before)
     assert "made, full, seed 0, other: the same model" in capsys.readouterr().err
     # Not those of another model.

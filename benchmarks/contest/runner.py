@@ -243,15 +243,22 @@ def entry(
 def score_again(
     place: Place, names: list[str], rows: dict[summary.Key, dict[str, Any]], scores: Path
 ) -> None:
-    """Test scores of rows from another machine, or from long ago, for the paired test.
+    """Test scores of rows from another machine, or from long ago, where the paired test wants them.
 
     Kept only if their AUC is that of the row: then the model is the same.
     """
-    split = place.split
+    split, first = place.split, rows.get(key(place, next(iter(methods.METHODS))))
     np.save(scores / f"{place.name()}.npy", split.y_test.astype(np.uint8))
     for name in names:
         row, target = rows.get(key(place, name)), scores / f"{file_name(*key(place, name))}.npy"
         if row is None or row["status"] != "ok" or target.exists():
+            continue
+        if (
+            first
+            and first["status"] == "ok"
+            and "against" in row
+            and summary.same_duel(row["against"], row, first)
+        ):
             continue
         model = methods.METHODS[name].make(place.seed, split.X_train.shape, Budget())
         if "chosen" in row:
