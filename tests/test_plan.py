@@ -43,7 +43,7 @@ def test_beyond_memory_the_faster_of_disk_and_making_anew_is_taken(disk):
 
 def test_a_budget_too_small_for_the_solver_says_the_least_that_works(disk):
     disk(1e9)
-    with pytest.raises(MemoryError, match=r"needs 323 MB even if no kernel value is kept, and 200 MB"):
+    with pytest.raises(MemoryError, match=r"needs 323 MB even if none is kept, and 200 MB"):
         chosen("200MB")
     assert chosen("330MB") == "recomputed"
 
@@ -104,7 +104,7 @@ def test_the_plan_is_told(problem, capsys):
     X, y = problem
     KernelAUCClassifier(preset="paper", n_landmarks=50, verbose=1).fit(X, y)
     told = capsys.readouterr().err
-    assert "3,000 rows x 50 landmarks: kernel values of 1.2 MB are kept in memory" in told
+    assert "3,000 rows x 50 kernel values: 1.2 MB that are kept in memory" in told
 
 
 def test_nothing_is_left_of_a_file_when_a_fit_is_stopped(problem, monkeypatch, tmp_path):

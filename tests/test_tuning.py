@@ -17,6 +17,7 @@ from aucmax import (
     save_model,
     tuning,
 )
+from aucmax import _kernel_scores as kernel_scores
 from aucmax.features.fourier import FourierFeatures
 from aucmax.features.kernels import BOTH, LANDMARK_KERNELS
 from aucmax.metrics import roc_auc
@@ -284,8 +285,53 @@ def test_where_a_second_kernel_is_not_tried():
 def test_two_kernels_take_more_of_the_effort_than_one():
     for rows, columns in ((80_000, 54), (50_000, 22), (5_000_000, 10)):
         both = most_landmarks(rows, columns, 1.0, beside=True)
-        assert 1000 <= both <= most_landmarks(rows, columns, 1.0)
+        assert both <= most_landmarks(rows, columns, 1.0)
         assert both <= most_landmarks(rows, columns, 4.0, beside=True)
+    assert most_landmarks(80_000, 54, 1.0, beside=True) > 3000
+    assert most_landmarks(5_000_000, 10, 1.0, beside=True) == 0
+
+
+def test_each_fold_learns_its_metric_as_the_whole_did(monkeypatch):
+    X, y = ring(400)
+    seen = []
+    learn = kernel_scores.learn_rounds
+
+    def learning(sample, settings, *rest):
+        seen.append(settings.kernel)
+        return learn(sample, settings, *rest)
+
+    monkeypatch.setattr(kernel_scores, "learn_rounds", learning)
+    given = {"Cs": [1.0], "n_landmarks": 100, "random_state": 0}
+    model = KernelAUCClassifierCV(metric="learned", kernel="auto", **given).fit(X, y)
+    assert beside(model)
+    assert seen == ["rbf"] * 3
+
+
+def test_more_rows_bring_no_more_landmarks_than_two_kernels_may_have():
+    X, y = steps(3000)
+    asked = []
+
+    def widen(standardize):
+        asked.append(standardize)
+        return sample_of(X, y)
+
+    limits = {"most_landmarks": 2000, "most_beside": 1000}
+    settings, *_ = tune(
+        sample_of(X, y), Settings(C=1.0), Kernel(fixed=True), metric=None, widen=widen, **limits
+    )
+    assert asked
+    assert settings.kernel == BOTH
+    assert settings.n_landmarks <= 1000
+
+
+def test_a_plan_reckons_with_a_second_kernel():
+    X, y = steps(300)
+    model = KernelAUCClassifier(n_landmarks=50, random_state=0)
+    assert model.plan(X).n_landmarks == 100
+    assert clone(model).set_params(kernel="rbf").plan(X).n_landmarks == 50
+    assert model.fit(X, y).plan(X).n_landmarks == model.coef_.shape[1]
+    model.settings_.pop("kernel")  # as of a model from before
+    assert model.plan(X).n_landmarks == 50
 
 
 def test_what_is_given_stays():
@@ -320,7 +366,7 @@ def test_long_tails_are_brought_to_ranks():
 
 def test_more_landmarks_where_they_pay():
     X = np.random.default_rng(0).uniform(size=(6000, 2)).astype(np.float32)
-    fixed = Settings(C=16.0, gamma=500.0, landmarks="kmeans", standardize=True)
+    fixed = Settings(C=16.0, gamma=500.0, landmarks="kmeans", standardize=True, kernel="rbf")
     narrow = Kernel(gamma=500.0, fixed=True)
     board = (np.floor(24 * X).sum(axis=1) % 2).astype(int)  # every square needs its landmarks
     settings, trials, _ = tune(sample_of(X, board), fixed, narrow, metric=None)
@@ -418,7 +464,7 @@ def test_of_a_small_class_little_is_tried_and_its_rows_weigh_as_ever():
 
 def test_a_last_round_comes_from_the_machine_with_more_landmarks():
     X, y = ring(6000)
-    fixed = Settings(C=4.0, standardize=True, landmarks="class-kmeans", n_landmarks=800)
+    fixed = Settings(C=4.0, standardize=True, landmarks="class-kmeans", n_landmarks=800, kernel="rbf")
     _, records, rounds = tune(sample_of(X, y), fixed)
     assert records[-1]["what"].startswith("metric, last round")
     assert records[-2]["what"] == "as many landmarks as given"

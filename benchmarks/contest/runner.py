@@ -247,32 +247,46 @@ def score_again(
 
     Kept only if their AUC is that of the row: then the model is the same.
     """
-    split, first = place.split, rows.get(key(place, next(iter(methods.METHODS))))
-    np.save(scores / f"{place.name()}.npy", split.y_test.astype(np.uint8))
-    for name in names:
-        row, target = rows.get(key(place, name)), scores / f"{file_name(*key(place, name))}.npy"
-        if row is None or row["status"] != "ok" or target.exists():
+    first = next(iter(methods.METHODS))
+    own = {name: rows[key(place, name)] for name in methods.METHODS if key(place, name) in rows}
+    good = {name: row for name, row in own.items() if row["status"] == "ok"}
+    if first not in good:
+        return
+    wanted = [
+        name
+        for name, row in good.items()
+        if name != first
+        and not ("against" in row and summary.same_duel(row["against"], row, good[first]))
+    ]
+    for name in [first, *wanted] if wanted else ():
+        target = scores / f"{file_name(*key(place, name))}.npy"
+        if name not in names or target.exists():
             continue
-        if (
-            first
-            and first["status"] == "ok"
-            and "against" in row
-            and summary.same_duel(row["against"], row, first)
-        ):
-            continue
-        model = methods.METHODS[name].make(place.seed, split.X_train.shape, Budget())
+        np.save(scores / f"{place.name()}.npy", place.split.y_test.astype(np.uint8))
+        try:
+            told = alone(fit_again, place, name, good[name], target)
+        except BrokenProcessPool:
+            told = "its process ended"
+        print(f"{place.data}, {place.regime}, seed {place.seed}, {name}: {told}", file=sys.stderr)
+
+
+def fit_again(place: Place, name: str, row: dict[str, Any], target: Path) -> str:
+    """In this process: a method without its search, and what came of it."""
+    split = place.split
+    model = methods.METHODS[name].make(place.seed, split.X_train.shape, Budget())
+    try:
         if "chosen" in row:
             model.fit_chosen(split.X_train, split.y_train, row["chosen"], row["trees"])
         else:
             model.fit(split.X_train, split.y_train)
-        found = np.asarray(model.decision_function(split.X_test), dtype=np.float32)
-        apart = roc_auc(split.y_test, found) - row["auc"]
-        told = f"{place.data}, {place.regime}, seed {place.seed}, {name}"
-        if abs(apart) > 1e-9:
-            print(f"{told}: another model, its AUC differs by {apart:.1e}", file=sys.stderr)
-            continue
-        print(f"{told}: the same model", file=sys.stderr)
-        np.save(target, found)
+        scores = np.asarray(model.decision_function(split.X_test), dtype=np.float32)
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"[:500]
+    apart = roc_auc(split.y_test, scores) - row["auc"]
+    if abs(apart) > 1e-9:
+        return f"another model, its AUC differs by {apart:.1e}"
+    np.save(target, scores)
+    return "the same model"
 
 
 def warm_up(make: methods.Make, budget: Budget) -> None:

@@ -203,7 +203,8 @@ class KernelScores:
 
     def _learn_again(self, X: Any, codes: np.ndarray, weight: np.ndarray) -> np.ndarray | None:
         """The metric that rows would have with what was found, by as many rounds."""
-        settings = Settings(**self.settings_)
+        # The rounds are the rbf's, whatever came beside it.
+        settings = replace(Settings(**self.settings_), kernel=self._trial_kernel().name)
         seed, kind = draw_seed(self.random_state), self._metric_kind(X)
         sample = self._trial_sample(X, codes, weight, seed, [settings.standardize])
         rounds = as_rounds(self._rounds)
@@ -254,9 +255,17 @@ class KernelScores:
 
     def _most_beside(self, X: Any) -> int:
         """Landmarks that a second kernel may have: none of CSR rows, which it would have to fill up."""
-        if getattr(X, "format", "") == "csr":
+        if is_sparse(X) or getattr(X, "is_sparse", False):
             return 0
         return most_landmarks(X.shape[0], X.shape[1], self.effort, beside=True)
+
+    def _may_take_both(self, X: Any) -> bool:
+        """Whether a fit that is yet to come will try a second kernel, as far as rows can tell."""
+        if hasattr(self, "settings_") or not is_auto(self.kernel) or not self._can_try():
+            return False
+        metric = self._metric_kind(X)
+        tried = metric != "full" and self._leaves_open(self._asked(), metric)
+        return tried and self._count(X.shape[0]) <= self._most_beside(X)
 
     def _leaves_open(self, asked: Settings, metric: str | None) -> bool:
         return metric is not None or not asked.complete
@@ -298,8 +307,8 @@ class KernelScores:
 
     def _settled(self) -> dict[str, Any]:
         """The settings found, or before a fit what they are at most likely to be."""
-        if hasattr(self, "settings_"):
-            return self.settings_
+        if hasattr(self, "settings_"):  # of an older model without the kernel, which was given then
+            return {"kernel": self._trial_kernel().name, **self.settings_}
         return vars(self._asked().filled(UNTRIED if self.preset is None else PAPER))
 
     def _new_scaler(self, X: Any, standardize: Any = None) -> Any:
@@ -339,11 +348,11 @@ class KernelScores:
 
     def _block_rows(self, X: Any) -> Any:
         """Rows in the dtype of kernel values; refused if not even the landmarks fit."""
-        n_rows, width = X.shape[0], self._width(X.shape[0])
+        n_rows, width, count = X.shape[0], self._width(X.shape[0]), self._count(X.shape[0])
         if n_rows * width * 8 > FLOAT64_BYTES:
             X = X.astype(np.float32, copy=False)
         # They are dense, whatever the rows are, which counts where there are very many columns.
-        what = f"{width:,} landmarks of {X.shape[1]:,} columns"
+        what = f"{count:,} landmarks of {X.shape[1]:,} columns"
         check_fits(what, self._landmark_bytes(width, X.shape[1]), self.max_memory)
         return X
 
@@ -391,10 +400,13 @@ class KernelScores:
     def plan(self, X: Any) -> Plan:
         """What a fit to these rows would keep where, and how long it would take, without the fit.
 
-        A map with landmarks at random stands for the one to come.
+        A map with landmarks at random stands for the one to come, with two kernels where the fit will
+        try a second one.
         """
         X = self._block_rows(X)
         made = self._make_map().set_params(random_state=0)
+        if self._may_take_both(X):
+            made.set_params(kernel=BOTH)
         if self.feature_map == "nystroem" and isinstance(self.landmarks, str):
             made.set_params(landmarks="uniform")
         mapped = made.fit(X[: max(TRIAL_ROWS, 2 * self._width(X.shape[0]))])
@@ -421,13 +433,17 @@ class KernelScores:
             with spilled_features(X, mapped) as features:
                 yield features
 
-    def _width(self, n_rows: int) -> int:
+    def _count(self, n_rows: int) -> int:
+        """Landmarks, or Fourier features."""
         settled = self._settled()
         if self.feature_map == "fourier":
             return int(settled["n_landmarks"])
         given = settled["landmarks"]
-        count = min(int(settled["n_landmarks"]), n_rows) if isinstance(given, str) else len(given)
-        return count * (2 if settled["kernel"] == BOTH else 1)
+        return min(int(settled["n_landmarks"]), n_rows) if isinstance(given, str) else len(given)
+
+    def _width(self, n_rows: int) -> int:
+        """Kernel values of a row."""
+        return self._count(n_rows) * (2 if self._settled()["kernel"] == BOTH else 1)
 
     def _measure_coverage(self, X: Any, codes: np.ndarray) -> None:
         """How well the landmarks cover each class, at some of its rows."""

@@ -123,9 +123,9 @@ class Plan:
             "recomputed": "are made anew in every pass",
         }
         lines = [
-            f"{self.n_rows:,} rows x {self.n_landmarks:,} landmarks: kernel values of "
-            f"{format_bytes(self._values)} {kept[self.place.name]}; {format_bytes(self.held)} for rows "
-            f"and solver, {format_bytes(self.budget)} may be used.",
+            f"{self.n_rows:,} rows x {self.n_landmarks:,} kernel values: {format_bytes(self._values)} "
+            f"that {kept[self.place.name]}; {format_bytes(self.held)} for rows and solver, "
+            f"{format_bytes(self.budget)} may be used.",
             f"A pass takes about {_seconds(self.place.per_pass)}, and {self.passes:,} of them with "
             f"what goes before {_seconds(self.place.total(self.passes))}.",
         ]
@@ -196,8 +196,8 @@ def plan_fit(
         return made(place, ())
     if left < 0:
         raise MemoryError(
-            f"A fit on {n_rows:,} rows x {n_landmarks:,} landmarks needs {format_bytes(held)} even if "
-            f"no kernel value is kept, and {format_bytes(budget)} "
+            f"A fit on {n_rows:,} rows x {n_landmarks:,} kernel values needs {format_bytes(held)} even "
+            f"if none is kept, and {format_bytes(budget)} "
             f"{'is free' if max_memory is None else 'is the limit set by max_memory'}. Use fewer "
             f"landmarks or rows{'.' if max_memory is None else ', or raise max_memory.'}"
         )

@@ -92,7 +92,8 @@ class KernelAUCClassifierCV(KernelScores, SearchCV):
         labels are seen before the folds are, by a metric or by ``"class-kmeans"``, and rows are few.
         "auto" does it for a metric of up to 20,000 rows, unless there is a ``time_budget`` or no refit.
     kernel, gamma, landmarks, standardize : default="rbf", "distance", "kmeans", True
-        As in :class:`KernelAUCClassifier`; "auto" tries things out, as there.
+        As in :class:`KernelAUCClassifier`; "auto" tries things out, as there, and a second kernel only
+        where any of the others is tried.
     metric : {"auto", "learned", "full"} or None, default=None
         As in :class:`KernelAUCClassifier`.
     preset, effort, degree, coef0, n_landmarks, feature_map, solver

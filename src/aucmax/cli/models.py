@@ -46,7 +46,7 @@ def train(
         str, typer.Option(help='"newton" is exact, "sgd" quick on very many rows.')
     ] = "newton",
     kernel: Annotated[
-        str, typer.Option(help="rbf, laplacian, rbf+laplacian, polynomial or linear.")
+        str, typer.Option(help="rbf, laplacian, rbf+laplacian, polynomial or linear; found out.")
     ] = "auto",
     gammas: Annotated[
         int | None,

@@ -214,11 +214,16 @@ class NystroemFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             parts = [("rbf", self.gamma_), ("laplacian", self.gamma_l1_)]
         found = [self._spectrum(name, gamma) for name, gamma in parts]
         values = np.concatenate([each for each, _, _ in found])
-        # Of equal ones the first kernel's.
-        order = np.argsort(-values, kind="stable")
-        vectors = linalg.block_diag(*(each for _, each, _ in found))[:, order]
-        # The kernel is the mean of its parts.
-        self.projection_ = np.ascontiguousarray(vectors / np.sqrt(len(parts) * values[order]))
+        place = np.empty(values.size, dtype=np.intp)
+        place[np.argsort(-values, kind="stable")] = np.arange(values.size)
+        count, first = len(self.landmarks_), 0
+        self.projection_ = np.zeros((count * len(parts), values.size))
+        for part, (own, vectors, _) in enumerate(found):
+            columns = place[first : first + own.size]
+            # The kernel is the mean of its parts.
+            block = vectors / np.sqrt(len(parts) * own)
+            self.projection_[part * count : (part + 1) * count, columns] = block
+            first += own.size
         self.rank_ = int(values.size)
         total = sum(trace for _, _, trace in found)
         self.spectrum_kept_ = float(min(1.0, values.sum() / total))

@@ -18,7 +18,8 @@ smaller class is large, else each in its turn. One thing after another is settle
    cannot tell, as a kernel twice as narrow with twice the landmarks, more rows may.
 
 Whatever came first stays, unless what comes after ranks the held-out rows better by more than the
-standard error of the difference (paired, by DeLong): so the machine does not end worse than it began,
+standard error of the difference (paired, by DeLong); the second kernel alone comes unless it ranks them
+worse by as much (``order.Tuner.try_beside`` says why). So the machine does not end worse than it began,
 but for chance. A metric is learnt from rows that do not judge it, and at the end, with as many rounds
 as were found to help, from the whole sample. In the last step it is the same for all that is tried, so
 that it does not matter there that some of its rows are held out.

@@ -75,7 +75,8 @@ def tune(
     tuner.try_beside(most_beside)
     # 7) C, gamma and how many landmarks, once more on more rows
     if widen is not None and tuner.wants_more_rows():
-        tuner.go_on_with(widen(tuner.race.settings.standardize), most_landmarks)
+        most = most_beside if tuner.beside else most_landmarks
+        tuner.go_on_with(widen(tuner.race.settings.standardize), most)
     return tuner.settled(), tuner.records, tuner.rounds
 
 
@@ -286,8 +287,8 @@ class Tuner:
 def most_landmarks(n_rows: int, n_features: int, effort: float, beside: bool = False) -> int:
     """The most landmarks, in hundreds, whose fit takes about a minute of two cores, times the effort.
 
-    With a laplacian kernel beside the rbf it has twice the features, and half of the landmarks at most,
-    so that it takes no more memory.
+    With a laplacian kernel beside the rbf it has twice the features, and half of the landmarks at most;
+    none where a thousand take too long.
 
     Reckoned, not measured: the same data is to give the same model on any machine that has the memory.
     More than a thousand are at most half of the rows: the others lie close to them.
@@ -297,6 +298,8 @@ def most_landmarks(n_rows: int, n_features: int, effort: float, beside: bool = F
     """
     count, most = AUTO_LANDMARKS, min(MOST_LANDMARKS // (2 if beside else 1), n_rows // 2)
     seconds = _seconds_beside if beside else _seconds
+    if beside and seconds(n_rows, n_features, count) > _EFFORT_SECONDS * effort:
+        return 0
     while count < most and seconds(n_rows, n_features, count + 100) <= _EFFORT_SECONDS * effort:
         count += 100
     return count
