@@ -276,6 +276,8 @@ def test_where_a_second_kernel_is_not_tried():
     assert beside(KernelAUCClassifier(1.0, metric=None, random_state=0).fit(csr, y)) is None
     rare = np.sort(np.r_[np.flatnonzero(y == 0), np.flatnonzero(y == 1)[:25]])
     assert beside(KernelAUCClassifier(1.0, metric=None, random_state=0).fit(X[rare], y[rare])) is None
+    far = X + 10.0 * y[:, None]
+    assert beside(KernelAUCClassifier(1.0, metric=None, random_state=0).fit(far, y)) is None
     sample = sample_of(*steps(300))
     for most, tried in ((999, False), (1000, True)):
         _, records, _ = tune(sample, Settings(C=1.0), metric=None, most_beside=most)
