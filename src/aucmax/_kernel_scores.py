@@ -254,10 +254,17 @@ class KernelScores:
         return scale_rows(scaler, X).astype(np.float32, copy=False)
 
     def _most_beside(self, X: Any) -> int:
-        """Landmarks that a second kernel may have: none of CSR rows, which it would have to fill up."""
+        """Landmarks that a second kernel may have: none of CSR rows, which it would have to fill up.
+
+        What they take is to be half of the room for trials, so that it is the kernel values which may
+        have to go elsewhere.
+        """
         if is_sparse(X) or getattr(X, "is_sparse", False):
             return 0
-        return most_landmarks(X.shape[0], X.shape[1], self.effort, beside=True)
+        most = most_landmarks(X.shape[0], X.shape[1], self.effort, beside=True)
+        while most and self._landmark_bytes(2 * most, X.shape[1]) > 0.5 * self._room(X):
+            most = max(0, most - 100)
+        return most
 
     def _may_take_both(self, X: Any) -> bool:
         """Whether a fit that is yet to come will try a second kernel, as far as rows can tell."""
