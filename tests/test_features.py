@@ -78,6 +78,10 @@ def test_two_kernels_are_approximated_as_their_mean():
     assert (of_rbf != of_other).all()
     assert of_rbf[:20].any()
     assert of_other[:20].any()
+    # Zeros are not kept.
+    assert made.projection.nbytes == made.projection_.nbytes // 2 == 8 * 60 * made.rank_
+    coef = np.random.default_rng(0).normal(size=(made.rank_, 3))
+    np.testing.assert_allclose(made.fold(coef), made.projection_ @ coef, atol=1e-9)
 
 
 def test_the_laplacians_width_follows_its_rule_beside_another():

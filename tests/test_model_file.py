@@ -486,6 +486,8 @@ def test_a_model_of_an_older_version_loads_and_scores_as_it_did(path):
         model = load_model(path)
     scores = model.decision_function(make.rows(expected["rows"]))
     np.testing.assert_allclose(scores, expected["scores"], rtol=1e-6, atol=1e-6)
+    features = getattr(model, "model_", model).feature_map_
+    assert features.transform(features.landmarks_[:3]).shape == (3, features.rank_)
     assert read_manifest(path)["format"] == 1
 
 

@@ -3,26 +3,33 @@ import pytest
 from scipy import sparse
 
 from aucmax import NystroemFeatures
+from aucmax._projection import Projection
 from aucmax.operators import BlockOperator, FeatureOperator, KernelOperator, blocks, memory
 
 
-def matrices(dtype=np.float64, n=300, v=20, r=6):
+def matrices(dtype=np.float64, kernels=1, n=300, v=20, r=6):
+    """Kernel values, and a projection of them, of one kernel or several."""
     rng = np.random.default_rng(0)
-    return rng.random((n, v)).astype(dtype), rng.normal(size=(v, r))
+    sides = [v // kernels, r // kernels]
+    places = np.split(rng.permutation(r), kernels)
+    projection = Projection([rng.normal(size=sides) for _ in places], [np.sort(own) for own in places])
+    return rng.random((n, v)).astype(dtype), projection
 
 
 @pytest.mark.parametrize("k", [1, 3])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("kind", ["dense", "csr", "folded", "blocks", "blocks as they are"])
+@pytest.mark.parametrize(
+    "kind", ["dense", "csr", "folded", "folded, 2", "blocks", "blocks, 2", "blocks as they are"]
+)
 def test_products_are_those_of_the_explicit_matrix(kind, dtype, k, monkeypatch):
     monkeypatch.setattr(memory, "_SUM_ROWS", 64)  # several partial sums
     monkeypatch.setattr(blocks, "_SUM_ROWS", 64)
-    block, projection = matrices(dtype)
-    if kind == "folded":
-        operator, F = KernelOperator(block, projection), block.astype(float) @ projection
-    elif kind == "blocks":
+    block, projection = matrices(dtype, kernels=2 if kind.endswith("2") else 1)
+    if kind.startswith("folded"):
+        operator, F = KernelOperator(block, projection), block.astype(float) @ projection.dense()
+    elif kind in ("blocks", "blocks, 2"):
         operator = BlockOperator(block / 2, 20, projection, lambda X, out: np.add(X, X, out=out))
-        F = block.astype(float) @ projection
+        F = block.astype(float) @ projection.dense()
     elif kind == "blocks as they are":
         operator, F = BlockOperator(block, 20), block.astype(float)
     else:
@@ -37,6 +44,10 @@ def test_products_are_those_of_the_explicit_matrix(kind, dtype, k, monkeypatch):
     np.testing.assert_allclose(pulled, F.T @ gradient, atol=tolerance)
     index = np.array([5, 3, 299])
     np.testing.assert_allclose(operator.rows(index), F[index], atol=tolerance)
+    for columns in (slice(2, 5), slice(0, 1), slice(3, None), slice(4, 4)):
+        some = operator.rows(index, columns)
+        np.testing.assert_allclose(some, F[index][:, columns], atol=tolerance)
+        assert some.dtype == dtype
     assert (operator.n_rows, operator.n_columns) == F.shape
     assert operator.nbytes > 0
 
@@ -50,7 +61,7 @@ def test_float32_sums_over_many_rows_stay_exact():
 def test_folded_and_projected_are_the_same_operator():
     X = np.random.default_rng(0).normal(size=(200, 3))
     features = NystroemFeatures(50, gamma=1.0, random_state=0).fit(X)
-    folded = KernelOperator(features.kernel_block(X), features.projection_)
+    folded = KernelOperator(features.kernel_block(X), features.projection)
     projected = FeatureOperator(features.transform(X))
     coef = np.random.default_rng(1).normal(size=(features.rank_, 2))
     np.testing.assert_allclose(folded.scores(coef), projected.scores(coef), atol=1e-9)

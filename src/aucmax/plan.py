@@ -29,6 +29,7 @@ import numpy as np
 import numpy.typing as npt
 
 from aucmax._memory import available_bytes, format_bytes, parse_bytes
+from aucmax._projection import Projection
 from aucmax._threads import over_blocks
 from aucmax.operators import (
     FLOPS_PER_BYTE,
@@ -37,7 +38,6 @@ from aucmax.operators import (
     KernelOperator,
     Operator,
 )
-from aucmax.pairs import Floats
 from aucmax.rows import FileRows, RowWriter, blocks_of
 
 Array = npt.NDArray[Any]
@@ -64,7 +64,7 @@ class FeatureMap(Protocol):
     def width(self) -> int: ...
 
     @property
-    def projection(self) -> Floats | None: ...
+    def projection(self) -> Projection | None: ...
 
     def kernel_block(self, X: Any, raw: Array | None = None) -> Array: ...
 
@@ -304,7 +304,8 @@ def memory_speed() -> float:
     """Bytes a second that products with values in memory read."""
     block = np.zeros((_TRIAL_BYTES // 4096, 1024), dtype=np.float32)
     block[:] = 1.0  # pages that were never written to are all one
-    operator, coef = KernelOperator(block, np.eye(1024, 1)), np.ones((1, 1))
+    first = Projection([np.eye(1024, 1)], [np.arange(1)])
+    operator, coef = KernelOperator(block, first), np.ones((1, 1))
     return block.nbytes / _fastest(lambda: operator.scores(coef))
 
 

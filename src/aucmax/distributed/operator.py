@@ -109,7 +109,8 @@ def make_piece(parts: Sequence[Any], prepare: Any, mapped: Any, place: str) -> P
     if place == "recomputed":
         fill = mapped.filler(rows.dtype)
         operator = BlockOperator(rows, mapped.width, mapped.projection, fill, rows.shape[0])
-        return Piece(operator, sum(_bytes(part) for part in (rows, mapped.projection)))
+        held = 0 if mapped.projection is None else mapped.projection.nbytes
+        return Piece(operator, rows.data.nbytes + held)
     if place == "memory" and mapped.projection is not None:
         block = mapped.kernel_block(rows)
         return Piece(KernelOperator(block, mapped.projection), block.nbytes)
@@ -138,10 +139,6 @@ def _rows(piece: Piece, index: Indices, columns: slice) -> Array:
 def _sum(parts: Sequence[Floats]) -> Floats:
     out: Floats = np.sum(parts, axis=0)
     return out
-
-
-def _bytes(rows: Any) -> int:
-    return 0 if rows is None else int(rows.data.nbytes)
 
 
 def by_part(starts: Indices, index: Indices, every: bool = False) -> list[tuple[int, Indices, Indices]]:

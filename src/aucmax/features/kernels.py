@@ -28,6 +28,7 @@ import numpy.typing as npt
 from aucmax import _compiled
 from aucmax._checks import is_elsewhere, is_sparse
 from aucmax._compiled import twins
+from aucmax._projection import Projection
 from aucmax._threads import Scratch, over_blocks
 
 Array = npt.NDArray[Any]
@@ -233,7 +234,7 @@ def kernel_matrix(kernel: LandmarkKernel, X: Any, raw: Array | None = None) -> A
 def kernel_product(
     kernel: LandmarkKernel,
     X: Any,
-    coef: Array,
+    coef: Array | Projection,
     block_rows: int | None = None,
     raw: Array | None = None,
 ) -> Array:
@@ -250,7 +251,7 @@ def kernel_product(
 def product_over_blocks(
     fill: Callable[[Any, Array], Array],
     X: Any,
-    coef: Array,
+    coef: Array | Projection,
     dtype: np.dtype[Any],
     block_rows: int | None = None,
 ) -> Array:
@@ -262,8 +263,7 @@ def product_over_blocks(
     """
     width, scratch = coef.shape[0], Scratch()
     out = np.empty((X.shape[0], coef.shape[1]), dtype=dtype)
-    right = np.ascontiguousarray(coef.T, dtype=np.float64)
-    coef = coef.astype(dtype)
+    times = _by_blocks(coef, dtype) if isinstance(coef, Projection) else _by_matrix(coef, dtype)
 
     def work(rows: slice) -> None:
         size = rows.stop - rows.start
@@ -275,16 +275,31 @@ def product_over_blocks(
             if len(block) > size:
                 part = np.concatenate([part, np.zeros((len(block) - size, part.shape[1]), part.dtype)])
             fill(part, block)
-        if len(right) <= _THIN and loops_pay(block):
-            # Weights over landmarks are large and cancel.
-            sums = np.empty((len(right), size))
-            _compiled.run("thin_scores", block, right, sums, 0, size)
-            out[rows] = sums.T
-        else:
-            out[rows] = (block @ coef)[:size]  # what fills up may be anything
+        out[rows] = times(block)[:size]  # what fills up may be anything
 
     over_blocks(work, X.shape[0], (width + X.shape[1]) * dtype.itemsize, block_rows, _GROUP)
     return out
+
+
+def _by_blocks(projection: Projection, dtype: np.dtype[Any]) -> Callable[[Array], Array]:
+    if len(projection.blocks) == 1:
+        return _by_matrix(projection.blocks[0], dtype)
+    cast = projection.astype(dtype)
+    return lambda values: cast.features(values, slice(None))
+
+
+def _by_matrix(coef: Array, dtype: np.dtype[Any]) -> Callable[[Array], Array]:
+    right, cast = np.ascontiguousarray(coef.T, dtype=np.float64), coef.astype(dtype)
+
+    def times(values: Array) -> Array:
+        if len(right) > _THIN or not loops_pay(values):
+            return np.asarray(values @ cast)
+        # Weights over landmarks are large and cancel.
+        sums = np.empty((len(right), len(values)))
+        _compiled.run("thin_scores", values, right, sums, 0, len(values))
+        return sums.T
+
+    return times
 
 
 def _block(kernel: LandmarkKernel, X: Any, raw: Array | None, rows: slice, out: Array) -> Array:

@@ -24,6 +24,7 @@ from aucmax._checks import (
     is_sparse,
     warn_user,
 )
+from aucmax._projection import Projection
 from aucmax.features.kernels import (
     BOTH,
     LANDMARK_KERNELS,
@@ -83,6 +84,10 @@ class NystroemFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     ----------
     landmarks_ : array of shape (v, d)
     projection_ : array of shape (v, r), or (2v, r) of "rbf+laplacian"
+        What kernel values are multiplied with.
+    projections_, places_ : list of arrays
+        The same without its zeros: of each kernel an array (v, r_i), and which of the ``r`` features
+        these are.
     rank_ : int
         ``r``, the number of features given.
     spectrum_kept_ : float
@@ -151,7 +156,7 @@ class NystroemFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
 
         That is enough for :meth:`raw_block`, :meth:`gradients` and :meth:`with_gamma`.
         """
-        self.__dict__.pop("projection_", None)
+        self.__dict__.pop("projections_", None)
         X = check_rows(self, X)
         weight = check_weight(sample_weight, X.shape[0])
         y = self._check_classes(y, X.shape[0])
@@ -216,14 +221,9 @@ class NystroemFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         values = np.concatenate([each for each, _, _ in found])
         place = np.empty(values.size, dtype=np.intp)
         place[np.argsort(-values, kind="stable")] = np.arange(values.size)
-        count, first = len(self.landmarks_), 0
-        self.projection_ = np.zeros((count * len(parts), values.size))
-        for part, (own, vectors, _) in enumerate(found):
-            columns = place[first : first + own.size]
-            # The kernel is the mean of its parts.
-            block = vectors / np.sqrt(len(parts) * own)
-            self.projection_[part * count : (part + 1) * count, columns] = block
-            first += own.size
+        # The kernel is the mean of its parts.
+        self.projections_ = [vectors / np.sqrt(len(parts) * own) for own, vectors, _ in found]
+        self.places_ = np.split(place, np.cumsum([own.size for own, _, _ in found])[:-1])
         self.rank_ = int(values.size)
         total = sum(trace for _, _, trace in found)
         self.spectrum_kept_ = float(min(1.0, values.sum() / total))
@@ -295,9 +295,14 @@ class NystroemFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         return self.rank_
 
     @property
-    def projection(self) -> Array | None:
+    def projection(self) -> Projection:
         """What kernel values are multiplied with to give features."""
-        return self.projection_
+        return Projection(self.projections_, self.places_)
+
+    @property
+    def projection_(self) -> Array:
+        """The same as one array; of "rbf+laplacian" it is made anew, and half of it is zeros."""
+        return self.projection.dense()
 
     def filler(self, dtype: npt.DTypeLike) -> LandmarkKernel:
         """What puts kernel values of some rows into an array."""
@@ -305,14 +310,14 @@ class NystroemFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
 
     def features(self, X: Any, raw: Array | None = None) -> Array:
         """As :meth:`transform`, of rows that have been checked already."""
-        return self.linear(X, self.projection_, raw=raw)
+        return self.linear(X, self.projection, raw=raw)
 
     def kernel_block(self, X: Any, raw: Array | None = None) -> Array:
         """Kernel values against all landmarks, shape (n, v), in the dtype of X (checked already)."""
         return kernel_matrix(self._kernel(X.dtype), X, raw)
 
     def linear(
-        self, X: Any, coef: Array, block_rows: int | None = None, raw: Array | None = None
+        self, X: Any, coef: Array | Projection, block_rows: int | None = None, raw: Array | None = None
     ) -> Array:
         """``k(X, U) @ coef`` for coef (v, m), blockwise; X has been checked already."""
         return kernel_product(self._kernel(X.dtype, wide=True), X, coef, block_rows, raw)
@@ -352,10 +357,10 @@ class NystroemFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
 
     def fold(self, coef: Array) -> Array:
         """Coefficients over landmarks (v, m) that score as ``coef`` (r, m) does over features."""
-        return self.projection_ @ coef
+        return self.projection.fold(coef)
 
     def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "projection_")
+        return hasattr(self, "projections_")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -9,8 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from aucmax import _compiled
+from aucmax._projection import Projection
 from aucmax._threads import Scratch, cache_rows, over_blocks
-from aucmax.operators.memory import FeatureOperator, KernelOperator, folded
+from aucmax.operators.memory import FeatureOperator, KernelOperator
 from aucmax.operators.protocol import ALL, Operator
 from aucmax.pairs import Floats, Indices
 from aucmax.rows import Rows
@@ -32,7 +33,7 @@ class BlockOperator:
         What blocks are made from: data, or the kernel values themselves on disk.
     width : int
         ``v``, the number of kernel values of a row.
-    projection : array of shape (v, r), optional
+    projection : Projection, optional
         None: the kernel values are the features.
     fill : callable, optional
         Puts the kernel values of rows (m, d) into an array (m, v). None: ``X`` is these values.
@@ -46,7 +47,7 @@ class BlockOperator:
         self,
         X: Rows,
         width: int,
-        projection: Floats | None = None,
+        projection: Projection | None = None,
         fill: Callable[[Any, Array], Array] | None = None,
         room: int = 0,
         cost: float = 10.0,
@@ -62,7 +63,7 @@ class BlockOperator:
         self._sum_rows = -(-part // self._block_rows) * self._block_rows
 
     def scores(self, coef: Floats) -> Floats:
-        over_values = coef if self._projection is None else folded(self._projection, coef)
+        over_values = coef if self._projection is None else self._projection.fold(coef)
         right = np.ascontiguousarray(over_values.T, dtype=np.float64)
         out: Floats = np.empty((len(right), self.n_rows))
 
@@ -84,13 +85,13 @@ class BlockOperator:
 
         over_blocks(work, self.n_rows, 0, self._sum_rows)
         out: Floats = sums.sum(axis=0).T
-        return out if self._projection is None else folded(self._projection.T, out)
+        return out if self._projection is None else self._projection.unfold(out)
 
     def rows(self, index: Indices, columns: slice = ALL) -> Array:
         values = self._values(index)
         if self._projection is None:
             return values[:, columns]
-        return np.asarray(values @ self._projection[:, columns].astype(self._dtype))
+        return self._projection.features(values, columns)
 
     def restricted(self, index: Indices) -> Operator | None:
         if index.size > self.room:

@@ -9,7 +9,8 @@ import numpy.typing as npt
 
 from aucmax import _compiled
 from aucmax._checks import is_sparse
-from aucmax._threads import one_blas_thread, over_blocks
+from aucmax._projection import Projection
+from aucmax._threads import over_blocks
 from aucmax.operators.protocol import ALL, Operator
 from aucmax.pairs import Floats, Indices
 
@@ -59,35 +60,23 @@ class KernelOperator:
     ``F W = E (P W)`` and ``F' G = P' (E' G)``: two thin products instead of one of n v r flops.
     """
 
-    def __init__(self, block: Array, projection: Floats) -> None:
+    def __init__(self, block: Array, projection: Projection) -> None:
         self._block, self._projection = block, projection
         self.n_rows, self.n_columns = block.shape[0], projection.shape[1]
         self.nbytes = block.nbytes
         self.room = self.n_rows
 
     def scores(self, coef: Floats) -> Floats:
-        return _columns_product(self._block, folded(self._projection, coef))
+        return _columns_product(self._block, self._projection.fold(coef))
 
     def pullback(self, gradient: Floats) -> Floats:
-        return folded(self._projection.T, _rows_product(self._block, gradient))
+        return self._projection.unfold(_rows_product(self._block, gradient))
 
     def rows(self, index: Indices, columns: slice = ALL) -> Array:
-        chosen: Array = self._block[index]
-        features: Array = chosen @ self._projection[:, columns].astype(chosen.dtype)
-        return features
+        return self._projection.features(self._block[index], columns)
 
     def restricted(self, index: Indices) -> Operator:
         return KernelOperator(self._block[index], self._projection)
-
-
-def folded(projection: Floats, vectors: Floats) -> Floats:
-    """Their product, by one thread: those of BLAS stay awake for tens of milliseconds afterwards, and
-    keep the threads of the pass that follows from their cores (100,000 rows x 1000 landmarks: 0.19 s
-    instead of 0.13).
-    """
-    with one_blas_thread():
-        out: Floats = projection @ vectors
-    return out
 
 
 def _columns_product(matrix: Any, coef: Floats) -> Floats:
