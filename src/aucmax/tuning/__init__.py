@@ -1,7 +1,7 @@
 """What a kernel classifier finds out by itself: scaling, landmarks, bandwidth, C and a metric.
 
-All of it is tried on a sample of the rows, some of which are held out: a third of them where the
-smaller class is large, else each in its turn. One thing after another is settled:
+All of it is tried on a sample of the rows, some of which are held out: a third of them where rows are
+many, of the smaller class too, else each in its turn. One thing after another is settled:
 
 1. C and gamma, by climbing: gamma in factors of two around the distance rule, C in factors of four.
 2. Columns standardised, or brought to normal scores by rank, which helps where they have long tails, or

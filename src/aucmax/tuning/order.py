@@ -173,7 +173,7 @@ class Tuner:
             return
         settings = self.race.settings
         room = 2 * (settings.n_landmarks or FIRST_LANDMARKS) <= self.sample.most_values
-        if self.fixed.kernel is None and not self.sample.few and self.count <= most and room:
+        if self.fixed.kernel is None and self.count <= most and room:
             other = self._race(replace(settings, kernel=BOTH), self.race.metrics)
             result = other.stay(self.best)
             self.beside = not self.best.beats(result)
