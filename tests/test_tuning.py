@@ -423,7 +423,7 @@ def test_many_rows_are_tried_on_again_and_few_are_not(monkeypatch):
         return min(codes.size, sizes[most])
 
     monkeypatch.setattr("aucmax._kernel_scores.rows_within", fewer)
-    monkeypatch.setattr(tuning.sample, "SAMPLE_ROWS", 4000)
+    monkeypatch.setattr(tuning.sample, "FOLDED_ROWS", 3000)
     model = KernelAUCClassifier(metric=None, standardize=True, landmarks="class-kmeans", random_state=0)
     assert any(t["what"] == "on 8,000 rows" for t in clone(model).fit(X, y).trials_)
     assert not any(t["what"].startswith("on") for t in clone(model).fit(X[:7000], y[:7000]).trials_)
@@ -446,12 +446,10 @@ def test_a_sample_takes_the_rarer_class_whole():
     assert y[rows].sum() == rows.size / 2
     assert len(folds) == 1
     # Of fewer rows all are held out, whether there are no more or memory is short.
-    rows, folds = draw_sample(y[40_001:60_000], np.random.default_rng(0))
-    assert (rows.size, len(folds)) == (19_999, 3)
-    rows, folds = draw_sample(y, np.random.default_rng(0), 19_999)
-    assert (rows.size, len(folds)) == (19_999, 3)
-    rows, folds = draw_sample(y, np.random.default_rng(0), tuning.WIDE_ROWS)
-    assert (rows.size, len(folds)) == (80_000, 1)
+    rows, folds = draw_sample(y[45_000:55_000], np.random.default_rng(0))
+    assert (rows.size, len(folds)) == (10_000, 3)
+    rows, folds = draw_sample(y, np.random.default_rng(0), 10_000)
+    assert (rows.size, len(folds)) == (10_000, 3)
 
 
 def test_of_a_small_class_little_is_tried_and_its_rows_weigh_as_ever():

@@ -16,15 +16,16 @@ from aucmax.features.landmarks import equal_shares
 Array = npt.NDArray[Any]
 Rows = Any
 
-#: Rows that are tried on, of either class at most half of them as far as the other has any; with fewer
-#: than enough of the smaller class; and at the end, where C, gamma and the number of landmarks are
+#: Rows that are tried on, of either class at most half of them as far as the other has any: with one
+#: part held out, with several in turn, and at the end, where C, gamma and the number of landmarks are
 #: looked at once more.
 SAMPLE_ROWS = 20_000
 FOLDED_ROWS = 10_000
 WIDE_ROWS = 80_000
 
-#: Of a whole sample, with so many of the smaller class, one part held out tells enough. Else each is in
-#: its turn: a third of usps's 7291 rows said once that 500 landmarks are enough, and 2000 rank better.
+#: With so many rows of the smaller class, among more than are held out in turn, one part tells enough. A
+#: third of usps's 7291 rows said on some splits that 500 landmarks are enough, where 2000 rank better;
+#: of magic04's 15,216 all thirds told nothing that one did not, in 2.5 times the time.
 _ENOUGH = 2000
 
 #: With fewer of the smaller class rows are held out by fifths, else by thirds.
@@ -110,7 +111,7 @@ def draw_sample(
     n_splits = 3 if min(shares) >= _FEW else 5
     splitter = StratifiedKFold(n_splits, shuffle=True, random_state=int(rng.integers(2**31)))
     folds = list(splitter.split(rows, codes[rows]))
-    return rows, folds[:1] if enough and rows.size >= SAMPLE_ROWS else folds
+    return rows, folds[:1] if enough and rows.size > FOLDED_ROWS else folds
 
 
 def too_few(codes: Array, room: float = np.inf, n_dense: int = 0) -> str | None:
