@@ -204,10 +204,10 @@ class KernelAUCClassifier(KernelScores, _NewtonClassifier):
     pass ``scoring="roc_auc"``.
 
     What is left at "auto" is tried out on up to 20,000 rows, of which a third is held out, or each
-    third in its turn where a class is small; C, gamma and the number of landmarks once more on up to
-    80,000 rows where there are many, of each class. :mod:`aucmax.tuning` tells what, in which order,
-    and when it is kept. With fewer than 100 rows, or 10 of a class, nothing is: C is 10, gamma the
-    distance rule, with landmarks of each class.
+    third in its turn where rows or a class are few; C, gamma and the number of landmarks once more on
+    up to 80,000 rows where there are many, of each class. :mod:`aucmax.tuning` tells what, in which
+    order, and when it is kept. With fewer than 100 rows, or 10 of a class, nothing is: C is 10, gamma
+    the distance rule, with landmarks of each class.
 
     Examples
     --------
