@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from aucmax._projection import Projection
 from aucmax._threads import cpu_count
 from aucmax.operators import KernelOperator
 from aucmax.pairs import PairLoss
@@ -26,7 +27,7 @@ def run(options: Any) -> Iterator[dict[str, Any]]:
     block = np.empty((ROWS, v), dtype=np.float32)
     for start in range(0, ROWS, 8192):
         block[start : start + 8192] = rng.random((min(8192, ROWS - start), v), dtype=np.float32)
-    operator = KernelOperator(block, np.eye(v))
+    operator = KernelOperator(block, Projection([np.eye(v)]))
     parts = np.array_split(block, cpu_count())
     positive = rng.random(ROWS) < 0.0863
     loss, flat = PairLoss(positive), rng.normal(size=ROWS)

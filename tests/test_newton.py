@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from aucmax._projection import Projection
 from aucmax.operators import FeatureOperator, KernelOperator
 from aucmax.pairs import PairLoss
 from aucmax.solvers import hessian, newton, preconditioner, sample
@@ -173,7 +174,7 @@ def test_stopping_early_is_reported():
 
 def test_rounding_ends_the_iteration_rather_than_looping():
     F, positive, _ = problem(n=500)
-    operator = KernelOperator(F.astype(np.float32), np.eye(F.shape[1]))
+    operator = KernelOperator(F.astype(np.float32), Projection([np.eye(F.shape[1])]))
     solution = minimize(operator, [PairLoss(positive)], np.array([1e3]), tol=1e-15, max_iter=200)
     assert solution.n_iter < 200
     best, _ = oracle.best_objective(F, positive, 1e3)
@@ -290,7 +291,7 @@ def test_products_on_the_active_rows_alone_are_those_on_all_rows(kind, monkeypat
     losses = [PairLoss(positive, weight) for weight in (None, *weights)]
     operator = {
         "features": FeatureOperator(F),
-        "folded": KernelOperator(F, np.eye(12)[:, ::-1]),
+        "folded": KernelOperator(F, Projection([np.eye(12)[:, ::-1]])),
         "csr": FeatureOperator(sparse.csr_matrix(F)),
     }[kind]
     found = {}

@@ -21,10 +21,14 @@ class Projection:
     Parameters
     ----------
     blocks : float64 arrays, of shapes (v_i, r_i) that add up to (v, r)
-    columns : for each block, in rising order, which of the r features are its own
+    columns : for each block, in rising order, which of the r features are its own; one after the other
+        if not given
     """
 
-    def __init__(self, blocks: Sequence[Array], columns: Sequence[Array]) -> None:
+    def __init__(self, blocks: Sequence[Array], columns: Sequence[Array] | None = None) -> None:
+        if columns is None:
+            bounds = np.cumsum([block.shape[1] for block in blocks])
+            columns = np.split(np.arange(bounds[-1]), bounds[:-1])
         self.blocks, self.columns = blocks, columns
 
     @property

@@ -304,8 +304,7 @@ def memory_speed() -> float:
     """Bytes a second that products with values in memory read."""
     block = np.zeros((_TRIAL_BYTES // 4096, 1024), dtype=np.float32)
     block[:] = 1.0  # pages that were never written to are all one
-    first = Projection([np.eye(1024, 1)], [np.arange(1)])
-    operator, coef = KernelOperator(block, first), np.ones((1, 1))
+    operator, coef = KernelOperator(block, Projection([np.eye(1024, 1)])), np.ones((1, 1))
     return block.nbytes / _fastest(lambda: operator.scores(coef))
 
 
