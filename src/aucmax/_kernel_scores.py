@@ -261,8 +261,8 @@ class KernelScores:
         """
         if is_sparse(X) or getattr(X, "is_sparse", False):
             return 0
-        most = most_landmarks(X.shape[0], X.shape[1], self.effort, beside=True)
-        while most and self._landmark_bytes(2 * most, X.shape[1]) > 0.5 * self._room(X):
+        most, room = most_landmarks(X.shape[0], X.shape[1], self.effort, beside=True), self._room(X)
+        while most and self._landmark_bytes(2 * most, X.shape[1]) > 0.5 * room:
             most = max(0, most - 100)
         return most
 
