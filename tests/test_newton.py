@@ -63,6 +63,20 @@ def test_a_preconditioner_on_all_rows_is_the_inverse_hessian(monkeypatch):
     np.testing.assert_allclose(inverse(vector), np.linalg.solve(matrix, vector), rtol=1e-8)
 
 
+def test_whether_a_preconditioner_is_renewed_does_not_depend_on_the_problems_before(monkeypatch):
+    F, positive, _ = problem(n=300, r=8)
+    losses = [PairLoss(positive), PairLoss(positive)]
+    # With a preconditioner the second problem would have a limit of its own, far above its products.
+    monkeypatch.setattr(newton, "patience", lambda operator, n_rows=None, share=1.0: 1e9)
+    for first_has_one in (False, True):
+        solve = newton.Newton(FeatureOperator(F), losses)
+        solve._products[:] = 10, 10
+        if first_has_one:
+            solve._curvatures[0] = solve._measure(0)
+        solve._renew(np.arange(2), limit=3.0)
+        assert solve._curvatures[1] is not None
+
+
 def test_the_sampled_hessian_is_unbiased():
     F, positive, weight = problem(n=400)
     loss = PairLoss(positive, weight)

@@ -41,6 +41,15 @@ def test_beyond_memory_the_faster_of_disk_and_making_anew_is_taken(disk):
     assert chosen("2GB") == "recomputed"
 
 
+@pytest.mark.parametrize("speed", [1e3, 1e15])
+def test_measuring_to_show_the_time_does_not_change_the_place(monkeypatch, speed):
+    monkeypatch.setattr(plan, "memory_speed", lambda: speed)
+    for budget, rank in (("8GB", 1000), ("8GB", 900), ("8GB", 100), ("2GB", 100)):
+        for passes in (1, 100, 10_000):
+            more = {"rank": rank, "passes": passes}
+            assert chosen(budget, measure=True, **more) == chosen(budget, **more)
+
+
 def test_a_budget_too_small_for_the_solver_says_the_least_that_works(disk):
     disk(1e9)
     with pytest.raises(MemoryError, match=r"needs 323 MB even if none is kept, and 200 MB"):

@@ -25,6 +25,7 @@ from aucmax._checks import (
     is_elsewhere,
     is_sparse,
 )
+from aucmax._row_order import content_order
 from aucmax._scaling import MetricScaler, QuantileScaler
 from aucmax.checkpoint import Checkpoint, describe_fit
 from aucmax.rows import BlockedRows
@@ -61,14 +62,20 @@ class RankingClassifier(ClassifierMixin, BaseEstimator):
             X, y = check_rows(self, X, y)
             check_classification_targets(y)
             weight = check_weight(sample_weight, X.shape[0])
-            extra = self._prepare(X, y, weight, **extra)
-            X, y, weight = drop_absent(X, y, weight)
-            self.classes_, codes = np.unique(y, return_inverse=True)
+            present = np.flatnonzero(weight)
+            self.classes_, codes = np.unique(y[present], return_inverse=True)
             if self.classes_.size < 2:
                 raise ValueError(
                     "Ranking needs rows of at least two classes; those of non-zero weight are all of "
                     f"one class, {self.classes_.tolist()[0]!r}."
                 )
+            given, given_weight = X, weight
+            X, _, weight = drop_absent(X, None, weight)
+            if not is_elsewhere(X):
+                order = content_order(X, codes, weight)
+                X, codes, weight, present = X[order], codes[order], weight[order], present[order]
+            extra = self._prepare(given, y, given_weight, present, **extra)
+            del given
             try:
                 with (
                     np.errstate(over="ignore", invalid="ignore"),  # found and named
@@ -160,8 +167,14 @@ class RankingClassifier(ClassifierMixin, BaseEstimator):
     def _check_params(self) -> None:
         raise NotImplementedError
 
-    def _prepare(self, X: Any, y: Any, weight: np.ndarray, **extra: Any) -> dict[str, Any]:
-        """What ``_fit_columns`` takes beside, from checked rows before absent ones are dropped."""
+    def _prepare(
+        self, X: Any, y: Any, weight: np.ndarray, fitted: np.ndarray, **extra: Any
+    ) -> dict[str, Any]:
+        """What ``_fit_columns`` takes beside rows, classes and weights.
+
+        It is made from all rows as they came; ``fitted`` has the positions of those that a fit sees,
+        in its order.
+        """
         return extra
 
     def _fit_columns(self, X: Any, codes: np.ndarray, weight: np.ndarray, **extra: Any) -> None:

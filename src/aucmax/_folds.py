@@ -83,20 +83,21 @@ class Columns:
         return total / np.maximum(times, 1.0)[:, None]
 
 
-def make_folds(cv: Any, X: Any, y: Any, weight: np.ndarray, split: dict[str, Any]) -> list[Fold]:
-    """The folds over rows of non-zero weight; ``split`` goes to the splitter."""
+def make_folds(
+    cv: Any, X: Any, y: Any, weight: np.ndarray, fitted: np.ndarray, split: dict[str, Any]
+) -> list[Fold]:
+    """The folds over the rows ``fitted``, in that order; ``split`` goes to the splitter."""
     n_rows = X.shape[0]
     groups = split.get("groups")
     if groups is not None and len(groups) != n_rows:
         raise ValueError(f"groups has {len(groups)} entries for {n_rows} rows of X.")
-    kept, rows = np.flatnonzero(weight), np.arange(n_rows)
-    place = np.full(n_rows, -1)
-    place[kept] = np.arange(kept.size)
+    rows, place = np.arange(n_rows), np.full(n_rows, -1)
+    place[fitted] = np.arange(fitted.size)
     folds = []
     for train, test in check_cv(cv, y, classifier=True).split(X, y, **split):
         times = np.bincount(rows[train], minlength=n_rows)
         inside = place[rows[test]]
-        folds.append(Fold((weight * times)[kept], inside[inside >= 0]))
+        folds.append(Fold((weight * times)[fitted], inside[inside >= 0]))
     if not folds:
         raise ValueError(f"cv={cv!r} yields no fold: there is nothing to choose C by.")
     return folds

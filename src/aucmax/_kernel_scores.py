@@ -15,8 +15,17 @@ from typing import Any
 import numpy as np
 
 from aucmax._base import FLOAT64_BYTES, draw_seed, scale_rows
-from aucmax._checks import check_choice, check_gamma, check_number, is_remote, is_sparse, warn_user
+from aucmax._checks import (
+    check_choice,
+    check_gamma,
+    check_number,
+    is_elsewhere,
+    is_remote,
+    is_sparse,
+    warn_user,
+)
 from aucmax._memory import check_fits, parse_bytes
+from aucmax._row_order import content_order
 from aucmax._scaling import MetricScaler
 from aucmax.features.fourier import FOURIER_KERNELS, FourierFeatures
 from aucmax.features.kernels import BOTH, LANDMARK_KERNELS, RADIAL
@@ -226,7 +235,10 @@ class KernelScores:
         most_rows: int = SAMPLE_ROWS,
     ) -> Sample:
         most = rows_within(codes, self._room(X), _dense_columns(X), most_rows)
-        rows, folds = draw_sample(codes, np.random.default_rng(seed), most)
+        # Rows in memory are in the order of their content already.
+        order = content_order(X, codes, weight) if is_elsewhere(X) else np.arange(codes.size)
+        drawn, folds = draw_sample(codes[order], np.random.default_rng(seed), most)
+        rows = order[drawn]
         part, own, u = X[rows], codes[rows], weight[rows]
         if scalings is None:
             scalings = [self.standardize]

@@ -132,12 +132,14 @@ class SearchCV(RankingClassifier):
         if self.max_iter != "auto":
             check_number("max_iter", self.max_iter, low=1, closed=True, integer=True)
 
-    def _prepare(self, X: Any, y: Any, weight: np.ndarray, **extra: Any) -> dict[str, Any]:
+    def _prepare(
+        self, X: Any, y: Any, weight: np.ndarray, fitted: np.ndarray, **extra: Any
+    ) -> dict[str, Any]:
         split = {name: value for name, value in extra["split"].items() if value is not None}
-        folds = make_folds(self.cv, X, y, weight, split)
+        folds = make_folds(self.cv, X, y, weight, fitted, split)
         if self.select == "1se" and len(folds) < 2:
             raise ValueError('select="1se" needs at least two folds: one has no standard error.')
-        return {"folds": folds, "present": weight != 0.0}
+        return {"folds": folds, "fitted": fitted, "n_given": weight.size}
 
     def _more_data(self, **extra: Any) -> dict[str, Any]:
         return {"cv": [each for fold in extra["folds"] for each in (fold.weight, fold.test)]}
@@ -299,11 +301,11 @@ class SearchCV(RankingClassifier):
             )
 
     def _set_held_out(
-        self, columns: Columns, parts: Sequence[HeldOut], scores: np.ndarray, present: np.ndarray
+        self, columns: Columns, parts: Sequence[HeldOut], scores: np.ndarray, extra: dict[str, Any]
     ) -> None:
-        """``held_out_scores_`` of all rows of X, from scores (n, k) of those ``present``."""
-        pooled = np.full((present.size, scores.shape[1]), np.nan)
-        pooled[present] = columns.pool(parts, scores) + self.intercept_
+        """``held_out_scores_`` of all rows as they came, from scores (n, k) of those fitted."""
+        pooled = np.full((extra["n_given"], scores.shape[1]), np.nan)
+        pooled[extra["fitted"]] = columns.pool(parts, scores) + self.intercept_
         self.held_out_scores_ = pooled[:, 0] if self.classes_.size == 2 else pooled
 
     def _final(self, path: Path, C: int, n_columns: int) -> np.ndarray:

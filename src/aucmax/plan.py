@@ -9,8 +9,8 @@ disk        the kernel block, in a temporary file                    reads the f
 recomputed  nothing                                                  makes the values anew, in cache
 =========== ======================================================== =================================
 
-What a row costs is measured when a choice is to be made: a few thousand rows of the fit's own width,
-and a small file. Memory for the solver's own vectors is set aside first.
+What a row costs is measured when disk and recomputing are to be compared: a few thousand rows of the
+fit's own width, and a small file. Memory for the solver's own vectors is set aside first.
 """
 
 from __future__ import annotations
@@ -156,7 +156,10 @@ def plan_fit(
     measure: bool = False,
     passes: int = EXPECTED_PASSES,
 ) -> Plan:
-    """Choose the place whose passes take least, among those with room.
+    """Choose a place among those with room.
+
+    In memory the choice follows from the sizes alone, so that it is the same in every run; between
+    disk and recomputing it is the one whose passes take least, by measurement.
 
     Parameters
     ----------
@@ -173,7 +176,7 @@ def plan_fit(
     project : bool
         Whether features are wanted in memory wherever they fit.
     measure : bool
-        Whether to measure even where memory holds everything, to tell the time.
+        Whether to measure even where memory holds everything: to show how long it will take.
     passes : int
         How many are expected.
     """
@@ -190,10 +193,10 @@ def plan_fit(
         room = max(0, left - place.memory) // (2 * n_landmarks * itemsize)
         return Plan(n_rows, n_landmarks, budget, held, place, rivals, room, itemsize, passes)
 
+    wanted = "projected" if project or pays_to_project(n_landmarks, rank) else "memory"
+    fitting.sort(key=lambda place: place.name != wanted)
     if fitting and not measure:
-        wanted = "projected" if project or pays_to_project(n_landmarks, rank) else "memory"
-        place = next((place for place in fitting if place.name == wanted), fitting[0])
-        return made(place, ())
+        return made(fitting[0], ())
     if left < 0:
         raise MemoryError(
             f"A fit on {n_rows:,} rows x {n_landmarks:,} kernel values needs {format_bytes(held)} even "
@@ -207,17 +210,14 @@ def plan_fit(
         "memory": Place("memory", values, 0, make, values / read),
         "projected": Place("projected", features, 0, make + multiply, features / read),
     }
-    places = [timed[place.name] for place in fitting]
-    if not places:
-        places = [Place("recomputed", 0, 0, 0.0, make)]
-        disk = disk_speed()
-        if values <= 0.9 * disk.free:
-            places.append(Place("disk", 0, values, make + values / disk.write, values / disk.read))
-    elif project and len(places) == 2:
-        places.reverse()
-    place = places[0] if project and fitting else min(places, key=lambda place: place.total(passes))
-    rivals = tuple(other for other in places if other is not place)
-    return made(place, rivals)
+    if fitting:  # what is measured here is shown, and decides nothing
+        return made(timed[fitting[0].name], tuple(timed[place.name] for place in fitting[1:]))
+    places = [Place("recomputed", 0, 0, 0.0, make)]
+    disk = disk_speed()
+    if values <= 0.9 * disk.free:
+        places.append(Place("disk", 0, values, make + values / disk.write, values / disk.read))
+    place = min(places, key=lambda place: place.total(passes))
+    return made(place, tuple(other for other in places if other is not place))
 
 
 def pays_to_project(n_landmarks: int, rank: int, passes: float = EXPECTED_PASSES) -> bool:

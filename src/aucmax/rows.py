@@ -152,7 +152,7 @@ class BlockedRows:
         from sklearn.preprocessing import StandardScaler
 
         scaler, equal, share = StandardScaler(), not np.ptp(weight), weight / weight.max()
-        for part in self._slices():
+        for part in self.slices():
             own = None if equal else share[part]
             scaler.partial_fit(self[part].astype(np.float64), sample_weight=own)
         return scaler
@@ -173,7 +173,8 @@ class BlockedRows:
         scalers = (*self._scalers, scaler)
         return BlockedRows(self.rows, self._mean, self._scale, self.dtype, self._keep, scalers)
 
-    def _slices(self) -> Iterator[slice]:
+    def slices(self) -> Iterator[slice]:
+        """Parts of the rows that are read at a time."""
         for start in range(0, self.shape[0], _READ_ROWS):
             yield slice(start, start + _READ_ROWS)
 

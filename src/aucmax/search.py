@@ -292,7 +292,7 @@ class KernelAUCClassifierCV(KernelScores, SearchCV):
         else:
             final = self.feature_map_.linear(X, self.coef_.T)
         self._set_thresholds(final, positives, weight)
-        self._set_held_out(columns, paths[gamma].held_out[C], final, extra["present"])
+        self._set_held_out(columns, paths[gamma].held_out[C], final, extra)
         del self._given
 
     def _settle(self, X: Any, codes: np.ndarray, weight: np.ndarray) -> None:
@@ -553,5 +553,5 @@ class LinearAUCClassifierCV(LinearScores, SearchCV):
         self._set_results(path.scores, [path], {"C": self.Cs_})
         final = operator.scores(coef)
         self._set_thresholds(final, positives, weight)
-        self._set_held_out(columns, path.held_out[C], final, extra["present"])
+        self._set_held_out(columns, path.held_out[C], final, extra)
         self._set_coef(coef)

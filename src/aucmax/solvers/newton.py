@@ -378,13 +378,13 @@ class Newton:
         """
         built = 0
         for c in live.tolist():
-            curvature = self._curvatures[c]
+            curvature, worth = self._curvatures[c], limit
             usual, grow = max(limit, _PLAIN_PRODUCTS) - 1, False
             if curvature is not None:
-                limit = patience(self.operator, curvature.n_rows, self._share)
-                usual = max(limit, self._when_new[c])
-                grow = self._when_new[c] > max(limit, _SLOW_PRODUCTS) and not curvature.all_rows
-            slow = self._products[c] > (limit if grow else usual)
+                worth = patience(self.operator, curvature.n_rows, self._share)
+                usual = max(worth, self._when_new[c])
+                grow = self._when_new[c] > max(worth, _SLOW_PRODUCTS) and not curvature.all_rows
+            slow = self._products[c] > (worth if grow else usual)
             if slow or (self._doubtful[c] and curvature is None):
                 self._rows_per_column[c] *= 2 if grow else 1
                 self._curvatures[c], self._factors[c] = self._measure(c), None
