@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import mmap
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Protocol
@@ -60,6 +61,53 @@ class FileRows:
     def mapped(self) -> Array:
         """All of them, to be read by the system where they are touched."""
         return np.memmap(self.path, self.dtype, "r", self._offset, self.shape)
+
+
+class MappedRows:
+    """Rows of a mapped array, copied from the mapping: the file may hold something else by now.
+
+    Pages of a shared mapping are given back to the system after each reading, so that they do not count
+    as memory of this process. Those of a private mapping (mode "c") may have been changed, and are kept.
+    """
+
+    def __init__(self, X: np.memmap[Any, Any]) -> None:
+        plain = X.dtype in (np.float32, np.float64) and X.dtype.isnative
+        self._rows, self.shape = X, X.shape
+        self.dtype: np.dtype[Any] = X.dtype if plain else np.dtype(np.float64)
+        self._mapping = _shared_mapping(X)
+        if self._mapping is not None:
+            start = np.frombuffer(self._mapping, dtype=np.uint8).ctypes.data
+            self._start = X.ctypes.data - start
+
+    def __getitem__(self, index: Any) -> Array:
+        out = np.array(self._rows[index], dtype=self.dtype)
+        if self._mapping is not None and isinstance(index, slice):
+            first, last, _ = index.indices(self.shape[0])
+            self._give_back(min(first, last), max(first, last))
+        return out
+
+    @property
+    def nbytes(self) -> int:
+        """Memory that the rows keep."""
+        return 0 if self._mapping is not None else int(self._rows.nbytes)
+
+    def _give_back(self, first: int, last: int) -> None:
+        """Let go of the pages between two rows; they are read again where that is needed."""
+        assert self._mapping is not None
+        row, page = self._rows.strides[0], mmap.PAGESIZE
+        begin = (self._start + first * row) // page * page
+        end = min(self._start + last * row, len(self._mapping))
+        if end > begin:
+            self._mapping.madvise(mmap.MADV_DONTNEED, begin, end - begin)
+
+
+def _shared_mapping(X: np.memmap[Any, Any]) -> mmap.mmap | None:
+    """The mapping below contiguous rows whose pages hold what the file does; None if there is none."""
+    base: Any = X
+    while isinstance(base, np.ndarray):
+        base = base.base
+    shared = X.flags.c_contiguous and X.mode != "c" and hasattr(mmap, "MADV_DONTNEED")
+    return base if shared and isinstance(base, mmap.mmap) else None
 
 
 class RowWriter:

@@ -7,7 +7,6 @@ differ from the first, does not happen.
 
 from __future__ import annotations
 
-import mmap
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -18,7 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from aucmax.rows import FileRows, Rows, RowWriter
+from aucmax.rows import MappedRows, Rows, RowWriter
 
 Array = npt.NDArray[Any]
 
@@ -55,12 +54,19 @@ def open_rows(X: Any, y: Any, sample_weight: Any, wanted: bool = True) -> Iterat
     if not wanted or not is_source(X):
         yield None
     elif isinstance(X, np.memmap):
-        if X.ndim != 2:
-            raise ValueError(f"X must have two dimensions, rows and columns; its shape is {X.shape}.")
-        yield _checked(Source(_mapped(X), y, sample_weight, None))
+        yield _checked(Source(MappedRows(_check_mapped(X)), y, sample_weight, None))
     else:
         with tempfile.TemporaryDirectory(prefix="aucmax-") as folder:
             yield _written(X, y, sample_weight, Path(folder) / "rows")
+
+
+def _check_mapped(X: np.memmap[Any, Any]) -> np.memmap[Any, Any]:
+    if X.ndim != 2:
+        raise ValueError(f"X must have two dimensions, rows and columns; its shape is {X.shape}.")
+    if X.dtype.kind not in "biuf":
+        what = "complex" if X.dtype.kind == "c" else f"of dtype {X.dtype}"
+        raise ValueError(f"X must hold real numbers; the mapped array given is {what}.")
+    return X
 
 
 def _checked(source: Source) -> Source:
@@ -113,23 +119,17 @@ def row_blocks(
 def source_blocks(X: Any, names: list[str] | None) -> Iterator[Array]:
     """Features alone, of rows to be scored."""
     if isinstance(X, np.memmap):
-        rows = _mapped(X)
+        rows = MappedRows(_check_mapped(X))
         for start in range(0, X.shape[0], BLOCK_ROWS):
-            yield rows[start : start + BLOCK_ROWS]
+            block = rows[start : start + BLOCK_ROWS]
+            check_finite(block, start, names)
+            yield block
     elif isinstance(X, str | Path):
         for _, block, _, _ in _file_blocks(Path(X), None, None, names, BLOCK_ROWS):
             yield block
     else:
         for block in X:
             yield block[0] if isinstance(block, tuple) else block
-
-
-def _mapped(X: np.memmap[Any, Any]) -> Rows:
-    """A mapped array, read and not mapped where it can be: pages that are mapped count as memory."""
-    whole = isinstance(X.base, mmap.mmap) and X.flags.c_contiguous and X.filename is not None
-    if not whole or X.dtype not in (np.float32, np.float64):
-        return X
-    return FileRows(Path(str(X.filename)), X.shape, X.dtype, X.offset)
 
 
 def _written(X: Any, y: Any, sample_weight: Any, path: Path) -> Source:
