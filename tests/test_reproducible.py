@@ -33,7 +33,7 @@ def problem():
 
 
 MODELS = {
-    "auto": KernelAUCClassifier(random_state=0),
+    "auto": KernelAUCClassifier(effort=0.3, random_state=0),
     "paper": KernelAUCClassifier(preset="paper", n_landmarks=50, random_state=0),
     "class-kmeans": KernelAUCClassifier(
         preset="paper", n_landmarks=50, landmarks="class-kmeans", random_state=0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -25,6 +26,7 @@ from aucmax._checks import (
     is_elsewhere,
     is_sparse,
 )
+from aucmax._deadline import NEVER, Deadline
 from aucmax._row_order import content_order
 from aucmax._scaling import MetricScaler, QuantileScaler
 from aucmax.checkpoint import Checkpoint, describe_fit
@@ -41,6 +43,7 @@ class RankingClassifier(ClassifierMixin, BaseEstimator):
 
     standardize: bool | str
     checkpoint: Any = None
+    time_budget: float | None = None
     classes_: np.ndarray
     intercept_: np.ndarray
     scaler_: Any  # a StandardScaler, QuantileScaler or MetricScaler, or None
@@ -51,6 +54,7 @@ class RankingClassifier(ClassifierMixin, BaseEstimator):
     def _fit(self, X: Any, y: Any, sample_weight: Any = None, **extra: Any) -> Any:
         """Check, standardise, learn; ``_fit_columns`` gets what ``_prepare`` makes of the rest."""
         self._check_params()
+        began = time.monotonic()
         with all_or_nothing(self), open_rows(X, y, sample_weight, self._takes_blocks) as given:
             if given is not None:
                 X, y, sample_weight = self._take_source(given)
@@ -79,7 +83,7 @@ class RankingClassifier(ClassifierMixin, BaseEstimator):
             try:
                 with (
                     np.errstate(over="ignore", invalid="ignore"),  # found and named
-                    self._keeping(X, codes, weight, extra),
+                    self._keeping(X, codes, weight, extra, began),
                 ):
                     self._settle(X, codes, weight)
                     self.scaler_ = self._kept.fitted(
@@ -105,10 +109,15 @@ class RankingClassifier(ClassifierMixin, BaseEstimator):
 
     @contextmanager
     def _keeping(
-        self, X: Any, codes: np.ndarray, weight: np.ndarray, extra: dict[str, Any]
+        self,
+        X: Any,
+        codes: np.ndarray,
+        weight: np.ndarray,
+        extra: dict[str, Any],
+        began: float,
     ) -> Iterator[None]:
-        """The checkpoint of this fit as ``_kept``, gone when the fit is done."""
-        self._kept = Checkpoint()
+        """Keep the checkpoint and deadline of a fit, ``_kept`` and ``_deadline``, until it is done."""
+        self._kept, self._deadline = Checkpoint(), NEVER
         try:
             if self.checkpoint is not None:
                 labels = (codes, self.classes_)
@@ -117,11 +126,13 @@ class RankingClassifier(ClassifierMixin, BaseEstimator):
                 if self._kept.before and getattr(self, "verbose", 0):
                     spent = f"{self._kept.before:.0f} s of it are done"
                     print(f"Going on from {self.checkpoint}: {spent}", file=sys.stderr)
+            spent_before = time.monotonic() - began + self._kept.before
+            self._deadline = Deadline(self.time_budget, spent_before)
             yield
             self._kept.remove()
         finally:
             self._kept.close()
-            del self._kept
+            del self._kept, self._deadline
 
     def _more_data(self, **extra: Any) -> dict[str, Sequence[Any]]:
         """Arrays beside rows, labels and weights that the fit depends on, by name."""

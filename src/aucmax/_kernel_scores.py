@@ -24,6 +24,7 @@ from aucmax._checks import (
     is_sparse,
     warn_user,
 )
+from aucmax._deadline import Deadline, OutOfTimeError
 from aucmax._memory import check_fits, parse_bytes
 from aucmax._row_order import content_order
 from aucmax._scaling import MetricScaler
@@ -44,18 +45,19 @@ from aucmax.plan import (
 )
 from aucmax.rows import held_bytes
 from aucmax.tuning import (
-    SAMPLE_ROWS,
     WIDE_ROWS,
     Kernel,
     Sample,
     Settings,
     as_rounds,
     draw_sample,
+    first_landmarks,
     learn_rounds,
     mean_outer,
     most_landmarks,
     plain_rounds,
     rows_within,
+    sample_rows,
     too_few,
     tune,
 )
@@ -74,6 +76,13 @@ _ALIKE = 100.0
 
 #: Rows of each class at which it is measured how well landmarks cover it.
 _COVERED_ROWS = 500
+
+#: Seconds of a time budget that allow for an effort of 1: half of them for trials, half for the fit.
+_SECONDS_OF_EFFORT = 120.0
+_TUNING_SHARE = 0.5
+
+#: Below this effort little is tried.
+_BRIEF = 0.5
 
 #: A full metric is a matrix of columns by columns.
 _MOST_COLUMNS_FULL = 2000
@@ -115,6 +124,8 @@ class KernelScores:
     classes_: np.ndarray
     feature_map: str
     max_memory: int | str | None
+    time_budget: float | None
+    _deadline: Deadline
     random_state: Any
     verbose: int
     feature_map_: NystroemFeatures | FourierFeatures
@@ -193,22 +204,40 @@ class KernelScores:
         if why is not None:
             self._tell_untried(why)
             return vars(asked.filled(UNTRIED)), [], []
-        seed = draw_seed(self.random_state)
+        seed, effort = draw_seed(self.random_state), self._effort()
         sample = self._trial_sample(X, codes, weight, seed)
         wide = rows_within(codes, self._room(X), _dense_columns(X), WIDE_ROWS)
         many = len(sample.folds) == 1 and wide >= 2 * len(sample.codes)
-        settings, trials, rounds = tune(
-            sample,
-            asked,
-            self._trial_kernel(),
-            metric=metric,
-            seed=seed,
-            most_landmarks=most_landmarks(X.shape[0], X.shape[1], self.effort),
-            most_beside=self._most_beside(X),
-            widen=partial(self._wide_sample, X, codes, weight, seed) if many else None,
-            say=self._say,
-        )
+        most = most_landmarks(X.shape[0], X.shape[1], effort)
+        try:
+            settings, trials, rounds = tune(
+                sample,
+                asked,
+                self._trial_kernel(),
+                metric=metric,
+                seed=seed,
+                most_landmarks=most,
+                most_beside=self._most_beside(X),
+                first_landmarks=first_landmarks(effort),
+                brief=effort < _BRIEF,
+                widen=partial(self._wide_sample, X, codes, weight, seed) if many else None,
+                say=self._say,
+                deadline=self._deadline.part(_TUNING_SHARE),
+            )
+        except OutOfTimeError:
+            warn_user(
+                f'time_budget={self.time_budget:g} s leaves no time to tune what is "auto": the '
+                "settings for very few rows are used. Allow more time, or set C and gamma."
+            )
+            few = replace(UNTRIED, n_landmarks=min(most, AUTO_LANDMARKS))
+            return vars(asked.filled(few)), [], []
         return vars(settings), trials, plain_rounds(rounds)
+
+    def _effort(self) -> float:
+        """The effort asked for, or what the time budget allows if that is less."""
+        if self.time_budget is None:
+            return self.effort
+        return min(self.effort, self.time_budget / _SECONDS_OF_EFFORT)
 
     def _learn_again(self, X: Any, codes: np.ndarray, weight: np.ndarray) -> np.ndarray | None:
         """The metric that rows would have with what was found, by as many rounds."""
@@ -232,8 +261,9 @@ class KernelScores:
         weight: np.ndarray,
         seed: int,
         scalings: list[Any] | None = None,
-        most_rows: int = SAMPLE_ROWS,
+        most_rows: int | None = None,
     ) -> Sample:
+        most_rows = sample_rows(self._effort()) if most_rows is None else most_rows
         most = rows_within(codes, self._room(X), _dense_columns(X), most_rows)
         # Rows in memory are in the order of their content already.
         order = content_order(X, codes, weight) if is_elsewhere(X) else np.arange(codes.size)
@@ -273,7 +303,7 @@ class KernelScores:
         """
         if is_sparse(X) or getattr(X, "is_sparse", False):
             return 0
-        most, room = most_landmarks(X.shape[0], X.shape[1], self.effort, beside=True), self._room(X)
+        most, room = most_landmarks(X.shape[0], X.shape[1], self._effort(), beside=True), self._room(X)
         while most and self._landmark_bytes(2 * most, X.shape[1]) > 0.5 * room:
             most = max(0, most - 100)
         return most

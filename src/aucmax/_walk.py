@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Integral
@@ -18,7 +17,7 @@ from aucmax._base import RankingClassifier, plain
 from aucmax._checks import check_choice, check_increasing, check_number, warn_user
 from aucmax._folds import Columns, HeldOut, make_folds
 from aucmax._progress import GridLine
-from aucmax.classifiers import MAX_STEPS
+from aucmax.classifiers import MAX_STEPS, check_begun
 from aucmax.operators import Operator
 from aucmax.pairs import PairLoss
 from aucmax.solvers.newton import Newton, Record
@@ -172,7 +171,7 @@ class SearchCV(RankingClassifier):
         """Solve for all columns together, C by C; ``name`` is the walk's in the checkpoint."""
         Cs = self.Cs_ if Cs is None else Cs
         losses = [PairLoss(up, part) for part in columns.weights for up in columns.positives]
-        newton = Newton(operator, losses, tol=self.tol)
+        newton = Newton(operator, losses, tol=self.tol, deadline=self._deadline)
         max_iter = MAX_STEPS if self.max_iter == "auto" else int(self.max_iter)
         path, passes, seconds = Path.empty(columns, Cs.size), 0, line.elapsed()
         kept = self._kept.recall(name)
@@ -192,6 +191,10 @@ class SearchCV(RankingClassifier):
         for i in range(len(path.records), Cs.size):
             C = Cs[i]
             steps = newton.run(np.full(len(losses), C), max_iter, show, keep if self._kept.on else None)
+            if self._deadline.over() and not newton.converged.all():
+                if path.records:  # those before it are better than one that was broken off
+                    break
+                check_begun(len(steps), self.time_budget)
             path.objective.append(newton.objective())
             record = path.add(
                 C,
@@ -209,7 +212,7 @@ class SearchCV(RankingClassifier):
             passes, seconds = newton.passes, line.elapsed()
             line.value(record)
             if columns.folds and (
-                self._time_is_over() or self._has_fallen(path.scores[:, : i + 1].mean(axis=0))
+                self._deadline.over() or self._has_fallen(path.scores[:, : i + 1].mean(axis=0))
             ):
                 break
             if self._kept.on:
@@ -231,14 +234,6 @@ class SearchCV(RankingClassifier):
         if kept["over"]:
             line.skip(path.scores.shape[1] - len(path.records))
         return path
-
-    def _start_clock(self) -> None:
-        self._deadline = np.inf
-        if self.time_budget is not None:
-            self._deadline = time.monotonic() + self.time_budget - self._kept.before
-
-    def _time_is_over(self) -> bool:
-        return time.monotonic() >= self._deadline
 
     def _has_fallen(self, means: np.ndarray) -> bool:
         """Whether the mean AUC has fallen ``patience`` values in a row."""
@@ -296,7 +291,7 @@ class SearchCV(RankingClassifier):
                 f"{type(self).__name__}: {len(rough)} of {len(self.path_)} values of C were left "
                 f"before they had converged (the first is C={rough[0]['C']:g}, about "
                 f"{rough[0]['gap']:.1e} from its optimum), so their scores are rough. Raise max_iter "
-                "or tol, or leave out the largest Cs.",
+                "or tol, allow more time, or leave out the largest Cs.",
                 ConvergenceWarning,
             )
 

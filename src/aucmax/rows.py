@@ -66,8 +66,8 @@ class FileRows:
 class MappedRows:
     """Rows of a mapped array, copied from the mapping: the file may hold something else by now.
 
-    Pages of a shared mapping are given back to the system after each reading, so that they do not count
-    as memory of this process. Those of a private mapping (mode "c") may have been changed, and are kept.
+    Pages of a shared mapping are given back to the system after each reading, so that they do not
+    count as memory of this process. Those of a private one (mode "c") may have been changed: they stay.
     """
 
     def __init__(self, X: np.memmap[Any, Any]) -> None:

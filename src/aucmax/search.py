@@ -79,8 +79,10 @@ class KernelAUCClassifierCV(KernelScores, SearchCV):
         Go no further along C when the mean AUC has fallen so many values in a row. None walks the whole
         grid. With "sgd", where all values run together, nothing is left out.
     time_budget : float or None, default=None
-        Seconds after which no further value is begun: the best so far is taken. One begun is ended,
-        and the first always is; with "sgd", where all C run together, gammas count as values.
+        Seconds after which the fit takes the best it has, tuning included. A value that is not done by
+        then is left out, unless it is the first; with "sgd", where all C run together, epochs are. A
+        fit without any result by then raises ``TimeoutError``. Where things are tuned, C is not
+        searched again around the value found.
     select : {"best", "1se"}, default="best"
         "best" is the highest mean AUC, the smaller C of equals; "1se" the smallest C (at the best
         gamma) within one standard error of that.
@@ -258,7 +260,6 @@ class KernelAUCClassifierCV(KernelScores, SearchCV):
         return np.asarray(self.gammas, dtype=np.float64)
 
     def _fit_columns(self, X: Any, codes: np.ndarray, weight: np.ndarray, **extra: Any) -> None:
-        self._start_clock()
         folds: list[Fold] = extra["folds"]
         check_folds(folds, codes, self.classes_)
         self.n_splits_ = len(folds)
@@ -324,7 +325,8 @@ class KernelAUCClassifierCV(KernelScores, SearchCV):
 
     def _grid(self, positives: Sequence[np.ndarray], weight: np.ndarray) -> np.ndarray:
         if self.trials_ and isinstance(self.Cs, str):
-            return self.settings_["C"] * 4.0 ** np.arange(-2, 3)
+            around = np.arange(-2, 3) if self.time_budget is None else np.zeros(1)
+            return self.settings_["C"] * 4.0**around
         return super()._grid(positives, weight)
 
     def _fit_map(self, X: Any, codes: np.ndarray, weight: np.ndarray, name: str) -> Any:
@@ -352,7 +354,7 @@ class KernelAUCClassifierCV(KernelScores, SearchCV):
         paths: dict[int, Path] = {}
         for i in np.argsort(np.abs(np.log(factors)), kind="stable").tolist():  # the likeliest first
             walk = f"{name}, walk {i}"
-            if paths and self._time_is_over() and self._kept.recall(walk) is None:
+            if paths and self._deadline.over() and self._kept.recall(walk) is None:
                 paths[i] = Path.empty(columns, self.Cs_.size)
                 line.skip(self.Cs_.size)
                 continue
@@ -435,6 +437,7 @@ class KernelAUCClassifierCV(KernelScores, SearchCV):
         epochs = EPOCHS if self.max_iter == "auto" else int(self.max_iter)
 
         def learn(number: int, part: np.ndarray, positive: np.ndarray) -> np.ndarray:
+            deadline = self._deadline.part(1.0 / (len(problems) - number))  # an equal share for each
             learner = PairSGDGrid(
                 features.shape[1],
                 features.dtype,
@@ -447,6 +450,8 @@ class KernelAUCClassifierCV(KernelScores, SearchCV):
                 learner.resume(kept["learner"])
                 rng.bit_generator.state = kept["rng"]
             for epoch in range(epochs):
+                if epoch and deadline.over():
+                    break
                 if kept is None or epoch >= kept["epochs"]:
                     learner.epoch(features, positive, part, rng)
                     if self._kept.on:
@@ -538,7 +543,6 @@ class LinearAUCClassifierCV(LinearScores, SearchCV):
         check_linear(self.standardize)
 
     def _fit_columns(self, X: Any, codes: np.ndarray, weight: np.ndarray, **extra: Any) -> None:
-        self._start_clock()
         folds: list[Fold] = extra["folds"]
         check_folds(folds, codes, self.classes_)
         self.n_splits_ = len(folds)

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from aucmax._deadline import NEVER, Deadline
 from aucmax.operators import FeatureOperator
 from aucmax.pairs import Floats, ordered_share
 
@@ -83,12 +84,13 @@ def run_epochs(
     on_record: Callable[[EpochRecord], None] | None = None,
     state: State | None = None,
     on_state: Callable[[State], None] | None = None,
+    deadline: Deadline = NEVER,
 ) -> tuple[Floats, Sequence[Learner], list[EpochRecord]]:
     """Train one learner per column.
 
     Returns the coefficients (r, k), the learners as they were when these were reached, and a record
     per epoch. ``on_state`` is called after each epoch with all that it takes to go on to the same
-    result, to the bit, if it is passed as ``state``.
+    result, to the bit, if it is passed as ``state``. No epoch but the first begins after ``deadline``.
     """
     began, learning = time.perf_counter(), 0.0
     history: list[EpochRecord] = []
@@ -103,7 +105,7 @@ def run_epochs(
         _resume(learners, state["learners"])
         rng.bit_generator.state = state["rng"]
     for epoch in range(len(history) + 1, epochs + 1):
-        if _is_over(trace, epoch - 1 - best_epoch):
+        if _is_over(trace, epoch - 1 - best_epoch) or (history and deadline.over()):
             break
         resumed = time.perf_counter()
         for learner, positive in zip(learners, positives, strict=True):

@@ -43,6 +43,7 @@ from typing import Any
 
 import numpy as np
 
+from aucmax._deadline import NEVER, Deadline
 from aucmax.operators import Operator
 from aucmax.pairs import Floats, Indices, PairLoss
 from aucmax.solvers.hessian import Hessian
@@ -140,7 +141,7 @@ class Newton:
     losses : k pair losses over the n rows
     start : array of shape (r, k), optional
         Where to begin; zeros by default.
-    tol, precondition, seed
+    tol, precondition, seed, deadline
         As in :func:`minimize`.
     """
 
@@ -153,8 +154,9 @@ class Newton:
         tol: float = 1e-4,
         precondition: bool = True,
         seed: int = 0,
+        deadline: Deadline = NEVER,
     ) -> None:
-        k = len(losses)
+        k, self._deadline = len(losses), deadline
         self.operator, self.losses, self.tol = operator, losses, tol
         self._precondition = precondition and operator.n_columns <= MOST_COLUMNS
         self._rng, self._began = np.random.default_rng(seed), time.perf_counter()
@@ -231,9 +233,14 @@ class Newton:
         while self._stage:
             self.tol = max(tol, _ROUGH_TOL)
             self._iterate(min(max_iter, _ROUGH_STEPS), None, on_state)
+            if self._deadline.over():
+                break
             self.tol, self._stage = tol, self._stage - 1
             self._begin_at(C / _STRIDE**self._stage)
-        self._iterate(max_iter, on_record, on_state)
+        if self._stage:  # time was over on the way to a large C: what is there is for a smaller one
+            self.tol, self._stage, self.C = tol, 0, C
+        else:
+            self._iterate(max_iter, on_record, on_state)
         self._running = False
         return self._history
 
@@ -325,7 +332,7 @@ class Newton:
         plain_limit = int(max(limit, _PLAIN_PRODUCTS)) if self._precondition else _MAX_PRODUCTS
         while len(self._history) < max_iter:
             live = np.flatnonzero(~(self.converged | self._stalled))
-            if not live.size:
+            if not live.size or self._deadline.over():
                 break
             # 1) Gradient
             pulled = operator.pullback(_stack([self._points[c].gradient for c in live]))
@@ -413,7 +420,7 @@ class Newton:
         The first steps only find out which pairs stay active, and a sample whose rows are weighed up
         to stand for all tells that as well. Its last preconditioner serves the full problem, too.
         """
-        few = Newton(sample.operator, sample.losses, tol=_ROUGH_TOL)
+        few = Newton(sample.operator, sample.losses, tol=_ROUGH_TOL, deadline=self._deadline)
         few._begin_anew, few._rng = False, self._rng
         few.run(self.C, _ROUGH_STEPS)
         self.coef, self._curvatures = few.coef, few._curvatures
@@ -471,6 +478,8 @@ class Newton:
                 size[i] = size_now
             self._products[columns[open_]] = count
             open_ = open_[~settled[open_] & (count < limits[open_])]
+            if self._deadline.over():
+                break
         self._share = max(1, hessian.n_rows) / self.operator.n_rows
         if hessian.rows is not None:
             self._count(1, hessian.n_rows)  # to copy them
@@ -505,6 +514,7 @@ def minimize(
     seed: int = 0,
     state: State | None = None,
     on_state: Callable[[State], None] | None = None,
+    deadline: Deadline = NEVER,
 ) -> Solution:
     """Minimise ``1/2 ||w||^2 + C L(F w)`` for each column.
 
@@ -531,8 +541,12 @@ def minimize(
         Of an earlier solve of the same problem, to go on from there.
     on_state : callable, optional
         Called with the state after each step; see :meth:`Newton.state`.
+    deadline : Deadline
+        When to stop: after the product at hand, with what has been reached.
     """
-    newton = Newton(operator, losses, start=start, tol=tol, precondition=precondition, seed=seed)
+    newton = Newton(
+        operator, losses, start=start, tol=tol, precondition=precondition, seed=seed, deadline=deadline
+    )
     if state is not None:
         newton.resume(state)
     return newton.solution(newton.run(C, max_iter, on_record, on_state))

@@ -23,6 +23,9 @@ worse by as much (``order.Tuner.try_beside`` says why). So the machine does not 
 but for chance. A metric is learnt from rows that do not judge it, and at the end, with as many rounds
 as were found to help, from the whole sample. In the last step it is the same for all that is tried, so
 that it does not matter there that some of its rows are held out.
+
+An effort below 1 means fewer rows and landmarks in the trials, and below 0.5 steps 3, 6 and 7 are left
+out, with one round of the metric. A deadline ends the trials: the best so far counts.
 """
 
 from aucmax.tuning.metric import (
@@ -41,7 +44,9 @@ from aucmax.tuning.sample import (
     WIDE_ROWS,
     Sample,
     draw_sample,
+    first_landmarks,
     rows_within,
+    sample_rows,
     too_few,
 )
 from aucmax.tuning.settings import Kernel, Settings
@@ -58,12 +63,14 @@ __all__ = [
     "Settings",
     "as_rounds",
     "draw_sample",
+    "first_landmarks",
     "learn_metric",
     "learn_rounds",
     "mean_outer",
     "most_landmarks",
     "plain_rounds",
     "rows_within",
+    "sample_rows",
     "too_few",
     "tune",
     "unstretched",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from aucmax._deadline import NEVER, Deadline, OutOfTimeError
 from aucmax.features.kernels import BOTH, resolve_gamma
 from aucmax.features.nystroem import AUTO_LANDMARKS
 from aucmax.tuning import metric as metrics
@@ -19,7 +21,7 @@ from aucmax.tuning.trials import Race, Result, learn_rounds
 
 Array = npt.NDArray[Any]
 Say = Callable[[str], None]
-Search = Callable[[Race, Result], Result]
+Search = Callable[[Race, Any], Result]
 
 #: The most landmarks that may come out.
 MOST_LANDMARKS = 8000
@@ -32,6 +34,9 @@ _ALL_BUT_RIGHT = 0.9998
 
 #: Of the metric.
 MAX_ROUNDS = 3
+
+#: The fewest that may come out below an effort of 1.
+_LEAST_LANDMARKS = 100
 
 #: The work that ``effort=1`` stands for: seconds on two cores.
 _EFFORT_SECONDS = 60.0
@@ -53,18 +58,41 @@ def tune(
     seed: int = 0,
     most_landmarks: int = MOST_TRIED,
     most_beside: int = MOST_TRIED,
+    first_landmarks: int = FIRST_LANDMARKS,
+    brief: bool = False,
     widen: Callable[[Any], Sample] | None = None,
     say: Say = lambda text: None,
+    deadline: Deadline = NEVER,
 ) -> tuple[Settings, list[dict[str, Any]], list[Round]]:
     """Settle what is open in ``fixed``, by trials on the sample; their records; rounds of the metric.
 
     ``metric`` is None, "diagonal" or "full"; ``most_landmarks`` the most that may come out, and
     ``most_beside`` the most that may have a second kernel. Scalings
     are tried in the order of ``sample.rows``. ``widen`` gives a sample of more rows, scaled in one of
-    these ways, if there are many more.
+    these ways, if there are many more. Trials begin with ``first_landmarks``; ``brief`` ones try
+    scalings and one round of the metric, and nothing else. After ``deadline`` nothing more is tried,
+    and the best so far counts; :class:`OutOfTimeError` is raised if there is none.
     """
     # 1) C and gamma
-    tuner = Tuner(sample, fixed, kernel, metric, seed, say)
+    tuner = Tuner(sample, fixed, kernel, metric, seed, say, first_landmarks, deadline)
+    try:
+        if brief:
+            tuner.try_scalings()
+            tuner.learn_metric(rounds=1)
+            tuner.count_landmarks(min(most_landmarks, AUTO_LANDMARKS), double=False)
+            tuner.learn_last_round()
+        else:
+            _try_the_rest(tuner, most_landmarks, most_beside, widen)
+    except OutOfTimeError:
+        say("The time for tuning is over: the best so far is taken.")
+        tuner.make_do()
+    return tuner.settled(), tuner.records, tuner.rounds
+
+
+def _try_the_rest(
+    tuner: Tuner, most_landmarks: int, most_beside: int, widen: Callable[[Any], Sample] | None
+) -> None:
+    """All that follows C and gamma, in the order the package's docstring gives."""
     # 2) How columns are scaled
     tuner.try_scalings()
     # 3) Kinds of landmarks
@@ -80,7 +108,6 @@ def tune(
     if widen is not None and tuner.wants_more_rows():
         most = most_beside if tuner.beside else most_landmarks
         tuner.go_on_with(widen(tuner.race.settings.standardize), most)
-    return tuner.settled(), tuner.records, tuner.rounds
 
 
 class Tuner:
@@ -94,19 +121,21 @@ class Tuner:
         metric: str | None,
         seed: int,
         say: Say,
+        first_landmarks: int = FIRST_LANDMARKS,
+        deadline: Deadline = NEVER,
     ) -> None:
+        self._deadline, self._slowest = deadline, 0.0
         self.sample, self.fixed, self.kernel, self.metric = sample, fixed, kernel, metric
         self.seed, self.say, self.rng = seed, say, np.random.default_rng(seed)
-        self.first = min(fixed.n_landmarks or FIRST_LANDMARKS, FIRST_LANDMARKS)
-        self.count = fixed.n_landmarks or FIRST_LANDMARKS
+        self.first = min(fixed.n_landmarks or first_landmarks, first_landmarks)
+        self.count = fixed.n_landmarks or first_landmarks
         self.beside = False
         self.plain: list[Array | None] = [None] * len(sample.folds)
         self.learnt: Array | None = None
         self.records: list[dict[str, Any]] = []
         self.rounds: list[Round] = []
         settings = replace(fixed, standardize=next(iter(sample.rows)), n_landmarks=self.first)
-        self.race = self._race(settings, self.plain)
-        self.best = self.race.climb()
+        self.race, self.best = self._raced(settings, self.plain, Race.climb, None)
         self._record("as it is", self.best, True)
 
     def try_scalings(self) -> None:
@@ -122,19 +151,20 @@ class Tuner:
                 settings = replace(self.race.settings, landmarks=strategy)
                 self._contest(what, settings, self.plain, Race.walk_near)
 
-    def learn_metric(self) -> None:
+    def learn_metric(self, rounds: int = MAX_ROUNDS) -> None:
         if self.metric is None:
             return
-        dampings: Sequence[Damping] = FEW_DAMPINGS if self.sample.few else DAMPINGS
-        for number in range(1, 2 if self.sample.few else MAX_ROUNDS + 1):
+        rounds = 1 if self.sample.few else rounds
+        dampings: Sequence[Damping] = FEW_DAMPINGS if rounds == 1 else DAMPINGS
+        for number in range(1, rounds + 1):
             if not self._learn(f"metric, round {number}", dampings, Race.climb):
                 break
             dampings = (self.rounds[-1].damping,)
 
-    def count_landmarks(self, most: int) -> None:
+    def count_landmarks(self, most: int, double: bool = True) -> None:
         """Double the landmarks as long as it pays; beyond what can be tried, as long as it will.
 
-        At least a thousand are taken: they cost little.
+        At least a thousand are taken where the effort allows: they cost little.
         """
         if self.fixed.n_landmarks is not None:
             if self.count > self.first:
@@ -142,23 +172,30 @@ class Tuner:
                 settings = replace(self.race.settings, n_landmarks=more)
                 self._go_on("as many landmarks as given", settings, self.race.metrics, Race.nearby)
             return
-        gain, ratio = 0.0, 0.5
-        while 2 * self.count <= min(self.sample.most_landmarks, most) and not self.sample.few:
+        least, gain, ratio = min(AUTO_LANDMARKS, most), 0.0, 0.5
+        double = double and not self.sample.few
+        while double and 2 * self.count <= min(self.sample.most_landmarks, most):
             before = self.best.auc
             if not self._double():
-                self.count = max(self.count, AUTO_LANDMARKS)
+                self.count = max(self.count, least)
                 return
             share = (self.best.auc - before) / max(1.0 - before, 1e-12)
             ratio = min(share / gain, 0.8) if gain else 0.5
             gain = share
         while gain * ratio > _WORTH_DOUBLING and self.count < most:
             self.count, gain = min(2 * self.count, most), gain * ratio
-        self.count = max(self.count, AUTO_LANDMARKS)
+        self.count = max(self.count, least)
 
     def learn_last_round(self) -> None:
         if self.rounds and (self.race.settings.n_landmarks or 0) > self.first:
             self._learn("metric, last round", (self.rounds[-1].damping,), Race.nearby)
         self._keep_metric()
+
+    def make_do(self) -> None:
+        """End where time was over: the metric is still to be learnt from the whole sample."""
+        self._deadline = NEVER
+        if self.learnt is None:
+            self._keep_metric()
 
     def try_beside(self, most: int) -> None:
         """A laplacian kernel beside the rbf, from the same landmarks, where so many are affordable.
@@ -174,8 +211,8 @@ class Tuner:
         settings = self.race.settings
         room = 2 * (settings.n_landmarks or FIRST_LANDMARKS) <= self.sample.most_values
         if self.fixed.kernel is None and self.count <= most and room:
-            other = self._race(replace(settings, kernel=BOTH), self.race.metrics)
-            result = other.stay(self.best)
+            both = replace(settings, kernel=BOTH)
+            _, result = self._raced(both, self.race.metrics, Race.stay, self.best)
             self.beside = not self.best.beats(result)
             self._record("a laplacian kernel beside", result, self.beside)
 
@@ -215,15 +252,39 @@ class Tuner:
 
     # --- one trial
 
-    def _race(self, settings: Settings, stretch: Sequence[Array | None]) -> Race:
-        return Race(self.sample, settings, stretch, self.kernel, self.seed)
+    def _raced(
+        self,
+        settings: Settings,
+        stretch: Sequence[Array | None],
+        search: Search,
+        near: Result | None,
+    ) -> tuple[Race, Result]:
+        """Search under one setting, unless it would not end in time by what others have taken.
+
+        The first search of all, with nothing near to go on from, gives the best it had when time was
+        over.
+        """
+        count = float(settings.n_landmarks or self.first)
+        values = count * len(self.sample.codes) * len(self.sample.folds)  # of the kernel
+        if self._slowest * values > self._deadline.left():
+            raise OutOfTimeError
+        began = time.perf_counter()
+        race = Race(self.sample, settings, stretch, self.kernel, self.seed, self._deadline)
+        try:
+            result = search(race, near)
+        except OutOfTimeError:
+            known = race.best_known
+            if near is not None or known is None:
+                raise
+            return race, known
+        self._slowest = max(self._slowest, (time.perf_counter() - began) / values)
+        return race, result
 
     def _go_on(
         self, what: str, settings: Settings, stretch: Sequence[Array | None], search: Search
     ) -> None:
         """With another setting, whether it is better or not."""
-        self.race = self._race(settings, stretch)
-        self.best = search(self.race, self.best)
+        self.race, self.best = self._raced(settings, stretch, search, self.best)
         self._record(what, self.best, True)
 
     def _contest(
@@ -235,8 +296,8 @@ class Tuner:
         share: float = 0.0,
     ) -> bool:
         """Try another setting, and go on with it if it is better, by a share of what is left."""
-        other = self._race(settings, stretch)
-        result, best = search(other, self.best), self.best
+        best = self.best
+        other, result = self._raced(settings, stretch, search, best)
         kept = result.beats(best) and result.auc - best.auc > share * (1.0 - best.auc)
         self._record(what, result, kept)
         if kept:
@@ -296,12 +357,17 @@ def most_landmarks(n_rows: int, n_features: int, effort: float, beside: bool = F
     none where a thousand take too long.
 
     Reckoned, not measured: the same data is to give the same model on any machine that has the memory.
-    More than a thousand are at most half of the rows: the others lie close to them.
+    More than a thousand are at most half of the rows: the others lie close to them. Below an effort of
+    1 there may be fewer than a thousand, and from there on there are not.
 
     >>> most_landmarks(80_000, 54, 1.0), most_landmarks(5_000_000, 54, 1.0)
     (5600, 1000)
+    >>> most_landmarks(5_000_000, 54, 0.5)
+    100
     """
-    count, most = AUTO_LANDMARKS, min(MOST_LANDMARKS // (2 if beside else 1), n_rows // 2)
+    least = AUTO_LANDMARKS if effort >= 1.0 or beside else _LEAST_LANDMARKS
+    most = min(MOST_LANDMARKS // (2 if beside else 1), max(AUTO_LANDMARKS, n_rows // 2))
+    count = least
     seconds = _seconds_beside if beside else _seconds
     if beside and seconds(n_rows, n_features, count) > _EFFORT_SECONDS * effort:
         return 0

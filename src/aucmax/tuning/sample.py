@@ -51,6 +51,25 @@ _ROW_BYTES = 20
 _FIRST_C = 4.0
 
 
+#: The least that an effort below 1 leaves of the rows, and of the landmarks to begin with.
+_LEAST_ROWS = 2000
+_LEAST_LANDMARKS = 100
+
+
+def sample_rows(effort: float) -> int:
+    """Rows to try on, by the effort."""
+    return int(max(_LEAST_ROWS, min(effort, 1.0) * SAMPLE_ROWS))
+
+
+def first_landmarks(effort: float) -> int:
+    """Landmarks that trials begin with, by the effort: the work grows as their square.
+
+    >>> first_landmarks(2.0), first_landmarks(0.25)
+    (500, 250)
+    """
+    return int(max(_LEAST_LANDMARKS, np.sqrt(min(effort, 1.0)) * FIRST_LANDMARKS))
+
+
 @dataclass(frozen=True)
 class Sample:
     """Rows to try on: as each scaling gives them, their classes, weights and how they are split."""

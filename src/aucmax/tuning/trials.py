@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from aucmax._checks import is_sparse
+from aucmax._deadline import NEVER, Deadline, OutOfTimeError
 from aucmax._threads import cpu_count, one_blas_thread
 from aucmax.features.nystroem import NystroemFeatures
 from aucmax.operators import FeatureOperator
@@ -79,7 +80,11 @@ class Trial:
         settings: Settings,
         kernel: Kernel,
         seed: int,
+        deadline: Deadline = NEVER,
     ) -> None:
+        if deadline.over():
+            raise OutOfTimeError
+        self._deadline = deadline
         train, self.test = fold
         weight = np.zeros(len(sample.weight))
         weight[train] = sample.weight[train]
@@ -105,9 +110,12 @@ class Trial:
             self._at = None  # features of two bandwidths are not held at a time
             mapped = self._map.with_gamma(gamma * self._map.gamma_)
             features = mapped.features(self.rows, self._raw)
-            self._at = gamma, mapped, Newton(FeatureOperator(features), self._losses, tol=_TOL)
+            solver = Newton(FeatureOperator(features), self._losses, tol=_TOL, deadline=self._deadline)
+            self._at = gamma, mapped, solver
         _, mapped, newton = self._at
         newton.run(np.full(len(self._losses), C))
+        if self._deadline.over():
+            raise OutOfTimeError  # it may have been stopped anywhere
         return newton.scores, mapped.fold(newton.coef)
 
     def shares(self, scores: Array) -> list[tuple[Array, Array]]:
@@ -143,6 +151,7 @@ class Race:
         metrics: Sequence[Array | None],
         kernel: Kernel,
         seed: int,
+        deadline: Deadline = NEVER,
     ) -> None:
         base = sample.rows[settings.standardize]
         self.settings, self.metrics, self._kernel, self._first_cost = (
@@ -153,10 +162,15 @@ class Race:
         )
         # One after the other: k-means silences a warning meanwhile, which is no matter for threads.
         self.trials = [
-            Trial(sample, stretched(base, metric), fold, settings, kernel, seed)
+            Trial(sample, stretched(base, metric), fold, settings, kernel, seed, deadline)
             for fold, metric in zip(sample.folds, metrics, strict=True)
         ]
         self._known: dict[tuple[float, float], Result] = {}
+
+    @property
+    def best_known(self) -> Result | None:
+        """The best of what has been tried, if anything has."""
+        return max(self._known.values(), key=lambda each: each.auc, default=None)
 
     def at(self, gamma: float, C: float) -> Result:
         if (gamma, C) not in self._known:

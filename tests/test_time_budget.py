@@ -1,0 +1,141 @@
+"""A time budget bounds a whole fit, tuning included; an effort below 1 makes it cheaper."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import make_classification
+from sklearn.exceptions import ConvergenceWarning
+
+from aucmax import KernelAUCClassifier, KernelAUCClassifierCV, LinearAUCClassifierCV, _deadline
+from aucmax._deadline import Deadline, OutOfTimeError
+from aucmax.metrics import roc_auc
+from aucmax.operators import FeatureOperator
+from aucmax.pairs import PairLoss
+from aucmax.solvers.newton import Newton, minimize
+from aucmax.tuning import first_landmarks, most_landmarks, sample_rows
+
+
+class Clock:
+    """Stands for the time module: a look at it takes some of the time it shows."""
+
+    def __init__(self, tick):
+        self.now, self.tick = 0.0, tick
+
+    def monotonic(self):
+        self.now += self.tick
+        return self.now
+
+
+@pytest.fixture(scope="module")
+def problem():
+    return make_classification(600, 6, n_informative=4, weights=[0.8], flip_y=0.05, random_state=3)
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """Sets how much time a look at the clock takes."""
+
+    def set_tick(tick):
+        made = Clock(tick)
+        monkeypatch.setattr(_deadline, "time", made)
+        return made
+
+    return set_tick
+
+
+def test_a_part_ends_before_the_whole(clock):
+    made = clock(0.0)
+    whole = Deadline(10.0, spent=2.0)
+    assert whole.left() == 8.0
+    assert whole.part(0.25).left() == 2.0
+    made.now = 8.5
+    assert whole.over()
+    assert whole.left() == 0.0
+    assert not Deadline().limited
+
+
+def test_newton_stops_where_it_is_when_time_is_over(problem, clock):
+    X, y = problem
+    losses, C = [PairLoss(y == 1)], np.array([100.0])
+    operator = FeatureOperator(X)
+    clock(1.0)
+    cut = minimize(operator, losses, C, tol=1e-10, deadline=Deadline(6.0))
+    whole = minimize(operator, losses, C, tol=1e-10)
+    assert not cut.converged.all()
+    assert cut.n_iter > 0
+    assert cut.passes < whole.passes
+    start = Newton(operator, losses)
+    start.C = C
+    assert whole.objective[0] < cut.objective[0] < start.objective()[0]
+
+
+@pytest.mark.parametrize("looks", [40, 100])
+def test_tuning_ends_with_the_best_so_far(problem, clock, looks):
+    X, y = problem
+    full = KernelAUCClassifier(effort=0.3, n_landmarks=40, random_state=0).fit(X, y)
+    clock(1.0)
+    model = KernelAUCClassifier(effort=0.3, n_landmarks=40, time_budget=looks, random_state=0)
+    with pytest.warns((UserWarning, ConvergenceWarning)):
+        model.fit(X, y)
+    assert len(model.trials_) < len(full.trials_)
+    assert roc_auc(y, model.decision_function(X)) > 0.8
+
+
+def test_a_fit_without_any_result_in_time_is_refused(problem, clock):
+    X, y = problem
+    clock(1.0)
+    for model in (
+        KernelAUCClassifier(preset="paper", n_landmarks=40, time_budget=0.5, random_state=0),
+        KernelAUCClassifierCV(n_landmarks=40, time_budget=0.5, random_state=0),
+        LinearAUCClassifierCV(time_budget=0.5),
+    ):
+        with pytest.raises(TimeoutError, match=r"time_budget=0\.5 s .* no result"):
+            model.fit(X, y)
+        assert not hasattr(model, "classes_")
+
+
+def test_a_search_leaves_out_the_value_that_time_broke_off(problem, clock):
+    X, y = problem
+    clock(1.0)
+    model = LinearAUCClassifierCV(time_budget=40.0, patience=None).fit(X, y)
+    assert 1 <= len(model.path_) < model.Cs_.size
+    assert all(record["converged"] for record in model.path_)
+
+
+def test_epochs_end_when_time_is_over(problem, clock):
+    X, y = problem
+    clock(1.0)
+    model = KernelAUCClassifier(
+        preset="paper", n_landmarks=40, solver="sgd", max_iter=50, time_budget=8.0, random_state=0
+    ).fit(X, y)
+    assert 1 <= model.n_iter_ < 50
+
+
+def test_less_effort_is_less_work():
+    assert sample_rows(0.1) < sample_rows(0.5) < sample_rows(1.0) == sample_rows(4.0)
+    assert first_landmarks(0.1) < first_landmarks(1.0) == first_landmarks(4.0)
+    assert most_landmarks(500_000, 20, 0.1) < 1000 <= most_landmarks(500_000, 20, 1.0)
+    X, y = make_classification(300, 6, n_informative=4, weights=[0.6], flip_y=0.1, random_state=0)
+    solves = []
+
+    def counted(self, *args):
+        solves[-1] += self.operator.nbytes
+        return run(self, *args)
+
+    run, Newton.run = Newton.run, counted
+    try:
+        for effort in (0.1, 1.0):
+            solves.append(0)
+            KernelAUCClassifier(effort=effort, random_state=0).fit(X, y)
+    finally:
+        Newton.run = run
+    assert solves[0] < 0.5 * solves[1]
+
+
+@pytest.mark.parametrize("budget", [0, -1.0, float("nan"), "ten"])
+def test_a_budget_that_is_no_time_is_refused(problem, budget):
+    with pytest.raises(ValueError, match="time_budget must be a number above 0"):
+        KernelAUCClassifier(time_budget=budget).fit(*problem)
+
+
+def test_out_of_time_is_no_error_that_reaches_users():
+    assert not issubclass(OutOfTimeError, ValueError)
