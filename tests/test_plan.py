@@ -138,3 +138,15 @@ def only(monkeypatch, name):
         return plan.Plan(n_rows, n_landmarks, 10**9, 0, place, (), 1000, itemsize, 100)
 
     monkeypatch.setattr("aucmax._kernel_scores.plan_fit", planned)
+
+
+def test_a_plan_counts_tuning_where_there_is_any(problem):
+    X, _ = problem
+    whole, quick = KernelAUCClassifier().plan(X), KernelAUCClassifier(effort=0.1).plan(X)
+    assert 0.0 < quick.tuning < 0.5 * whole.tuning
+    assert whole.seconds == whole.tuning + whole.place.total(whole.passes)
+    assert "Tuning before that takes about" in str(whole)
+    assert KernelAUCClassifier(time_budget=1.0).plan(X).tuning <= 0.5
+    paper = KernelAUCClassifier(preset="paper").plan(X)
+    assert paper.tuning == 0.0
+    assert "Tuning" not in str(paper)

@@ -60,6 +60,7 @@ from aucmax.tuning import (
     sample_rows,
     too_few,
     tune,
+    tuning_seconds,
 )
 
 #: What "auto" stands for where nothing is tried: in the paper, where it is not wanted, and where rows
@@ -459,7 +460,17 @@ class KernelScores:
         if self.feature_map == "nystroem" and isinstance(self.landmarks, str):
             made.set_params(landmarks="uniform")
         mapped = made.fit(X[: max(TRIAL_ROWS, 2 * self._width(X.shape[0]))])
-        return self._plan(X, mapped, self._columns_together(), False, measure=True)
+        plan = self._plan(X, mapped, self._columns_together(), False, measure=True)
+        return replace(plan, tuning=self._tuning_seconds(X))
+
+    def _tuning_seconds(self, X: Any) -> float:
+        """About how long trials will take, if there are any, within half of a time budget."""
+        if not self._can_try() or not self._leaves_open(self._asked(), self._metric_kind(X)):
+            return 0.0
+        effort = self._effort()
+        seconds = tuning_seconds(X.shape[0], X.shape[1], effort, effort < _BRIEF)
+        limit = np.inf if self.time_budget is None else _TUNING_SHARE * self.time_budget
+        return min(seconds, limit)
 
     def _columns_together(self) -> int:
         """Columns that are solved together, of two classes."""

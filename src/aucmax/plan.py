@@ -93,7 +93,7 @@ class Plan:
 
     ``place`` is where kernel values are kept, ``rivals`` the other places with room for them; ``room``
     is how many rows of them may be copied to memory beside, ``held`` the bytes of all else, ``passes``
-    how many are expected.
+    how many are expected, ``tuning`` the seconds of trials before the fit.
     """
 
     n_rows: int
@@ -105,6 +105,12 @@ class Plan:
     room: int
     itemsize: int
     passes: int
+    tuning: float = 0.0
+
+    @property
+    def seconds(self) -> float:
+        """Of the whole fit, by estimate."""
+        return self.tuning + self.place.total(self.passes)
 
     @property
     def cost(self) -> float:
@@ -129,6 +135,11 @@ class Plan:
             f"A pass takes about {_seconds(self.place.per_pass)}, and {self.passes:,} of them with "
             f"what goes before {_seconds(self.place.total(self.passes))}.",
         ]
+        if self.tuning:
+            lines.append(
+                f"Tuning before that takes about {_seconds(self.tuning)}; in all it is about "
+                f"{_seconds(self.seconds)}."
+            )
         for rival in self.rivals:
             lines.append(f"({rival.name}: {_seconds(rival.total(self.passes))}.)")
         return " ".join(lines)

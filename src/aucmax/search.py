@@ -55,6 +55,10 @@ _ROWS_APART = 20_000
 _PASSES_A_VALUE = 40
 
 
+#: Values of C that are searched around the one that tuning gave, each four times the one before.
+_VALUES_AROUND = 5
+
+
 class KernelAUCClassifierCV(KernelScores, SearchCV):
     """:class:`KernelAUCClassifier` with C, and if wanted gamma, chosen by cross-validated AUC.
 
@@ -247,7 +251,13 @@ class KernelAUCClassifierCV(KernelScores, SearchCV):
         if isinstance(self.Cs, Integral):
             values = int(self.Cs)
         else:
-            values = PAPER_C[2] if isinstance(self.Cs, str) else len(self.Cs)
+            values = len(self.Cs) if not isinstance(self.Cs, str) else PAPER_C[2]
+            if (
+                isinstance(self.Cs, str)
+                and self._can_try()
+                and self._leaves_open(self._asked(), "auto")
+            ):
+                values = _VALUES_AROUND
         return _PASSES_A_VALUE * values * self._factors().size
 
     def _factors(self) -> np.ndarray:
@@ -325,8 +335,8 @@ class KernelAUCClassifierCV(KernelScores, SearchCV):
 
     def _grid(self, positives: Sequence[np.ndarray], weight: np.ndarray) -> np.ndarray:
         if self.trials_ and isinstance(self.Cs, str):
-            around = np.arange(-2, 3) if self.time_budget is None else np.zeros(1)
-            return self.settings_["C"] * 4.0**around
+            count = _VALUES_AROUND if self.time_budget is None else 1
+            return self.settings_["C"] * 4.0 ** (np.arange(count) - count // 2)
         return super()._grid(positives, weight)
 
     def _fit_map(self, X: Any, codes: np.ndarray, weight: np.ndarray, name: str) -> Any:

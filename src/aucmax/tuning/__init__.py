@@ -37,7 +37,7 @@ from aucmax.tuning.metric import (
     plain_rounds,
     unstretched,
 )
-from aucmax.tuning.order import most_landmarks, tune
+from aucmax.tuning.order import most_landmarks, tune, tuning_seconds
 from aucmax.tuning.sample import (
     FOLDED_ROWS,
     SAMPLE_ROWS,
@@ -73,5 +73,6 @@ __all__ = [
     "sample_rows",
     "too_few",
     "tune",
+    "tuning_seconds",
     "unstretched",
 ]

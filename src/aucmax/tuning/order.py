@@ -15,7 +15,15 @@ from aucmax.features.kernels import BOTH, resolve_gamma
 from aucmax.features.nystroem import AUTO_LANDMARKS
 from aucmax.tuning import metric as metrics
 from aucmax.tuning.metric import DAMPINGS, FEW_DAMPINGS, Damping, Round, mean_outer, stretched
-from aucmax.tuning.sample import FIRST_LANDMARKS, MOST_TRIED, Sample
+from aucmax.tuning.sample import (
+    FIRST_LANDMARKS,
+    FOLDED_ROWS,
+    MOST_TRIED,
+    WIDE_ROWS,
+    Sample,
+    sample_rows,
+)
+from aucmax.tuning.sample import first_landmarks as landmarks_to_begin_with
 from aucmax.tuning.settings import Kernel, Settings
 from aucmax.tuning.trials import Race, Result, learn_rounds
 
@@ -374,6 +382,31 @@ def most_landmarks(n_rows: int, n_features: int, effort: float, beside: bool = F
     while count < most and seconds(n_rows, n_features, count + 100) <= _EFFORT_SECONDS * effort:
         count += 100
     return count
+
+
+def tuning_seconds(n_rows: int, n_features: int, effort: float, brief: bool) -> float:
+    """About how long the trials of a fit take on two cores, before anything is known of the rows.
+
+    Of a trial's parts: features by a product of matrices, about forty passes over them, eigenvectors of
+    the landmarks' kernel, and what Python takes; of a setting's, k-means and distances. How many trials
+    there are depends on the data: the counts are those of a usual fit, and half or twice as many occur.
+    """
+    folds = 3 if n_rows <= FOLDED_ROWS else 1
+    rows = min(n_rows, sample_rows(effort))
+    count = min(landmarks_to_begin_with(effort), 2 * rows // 3)
+    solve = (2.0 * rows * count**2 + 20.0 * count**3) / _FLOPS + rows * count * _PASSES_BYTES + 0.01
+    setup = 2.0 * n_features * (rows * count + 250.0 * count**2) / _FLOPS
+    solves, settings = (20, 5) if brief else (60, 12)
+    seconds = _SIDE_BY_SIDE * folds * solves * solve if folds > 1 else solves * solve
+    wide = 0.0 if brief or n_rows < 2 * rows else 10.0 * min(n_rows, WIDE_ROWS) / rows * solve
+    return seconds + folds * settings * setup + wide
+
+
+#: Flops a second of a product of matrices, seconds that forty passes take for a value, and the share of
+#: their time that trials of several folds take side by side.
+_FLOPS = 5e10
+_PASSES_BYTES = 1.6e-8
+_SIDE_BY_SIDE = 0.6
 
 
 def _seconds(n_rows: int, n_features: int, n_landmarks: int) -> float:
