@@ -364,7 +364,7 @@ def most_landmarks(n_rows: int, n_features: int, effort: float, beside: bool = F
     With a laplacian kernel beside the rbf it has twice the features, and half of the landmarks at most;
     none where a thousand take too long.
 
-    Reckoned, not measured: the same data is to give the same model on any machine that has the memory.
+    Computed, not measured: the same data gives the same number on any machine.
     More than a thousand are at most half of the rows: the others lie close to them. Below an effort of
     1 there may be fewer than a thousand, and from there on there are not.
 
