@@ -50,7 +50,9 @@ def as_rows(client, X, chunk=400):
 
 def assert_same(found, expected, X):
     np.testing.assert_allclose(found.objective_, expected.objective_, rtol=1e-9)
-    np.testing.assert_allclose(found.coef_, expected.coef_, atol=1e-5 * np.abs(expected.coef_).max())
+    np.testing.assert_allclose(
+        found.dual_coef_, expected.dual_coef_, atol=1e-5 * np.abs(expected.dual_coef_).max()
+    )
     np.testing.assert_allclose(found.decision_function(X), expected.decision_function(X), atol=1e-5)
 
 

@@ -106,7 +106,7 @@ def test_epochs_run_over_features_in_a_file_as_over_those_in_memory(problem):
     inside = KernelAUCClassifier(preset="paper", **given).fit(X, y)
     outside = KernelAUCClassifier(preset="paper", **given, max_memory="1.5MB").fit(X, y)
     assert (inside.place_, outside.place_) == ("projected", "disk")
-    np.testing.assert_array_equal(inside.coef_, outside.coef_)
+    np.testing.assert_array_equal(inside.dual_coef_, outside.dual_coef_)
 
 
 def test_the_plan_is_told(problem, capsys):

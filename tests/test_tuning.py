@@ -250,7 +250,7 @@ def test_a_second_kernel_helps_where_columns_have_steps():
     assert beside(one) is None
     before, after = (roc_auc(y_test, each.decision_function(X_test)) for each in (one, both))
     assert after > before + 0.002
-    assert both.coef_.shape == (1, 2 * len(both.feature_map_.landmarks_))
+    assert both.dual_coef_.shape == (1, 2 * len(both.feature_map_.landmarks_))
 
 
 def test_a_second_kernel_that_hurts_is_not_kept(monkeypatch):
@@ -329,7 +329,7 @@ def test_a_plan_reckons_with_a_second_kernel():
     model = KernelAUCClassifier(n_landmarks=50, random_state=0)
     assert model.plan(X).n_landmarks == 100
     assert clone(model).set_params(kernel="rbf").plan(X).n_landmarks == 50
-    assert model.fit(X, y).plan(X).n_landmarks == model.coef_.shape[1]
+    assert model.fit(X, y).plan(X).n_landmarks == model.dual_coef_.shape[1]
     model.settings_.pop("kernel")  # as of a model from before
     assert model.plan(X).n_landmarks == 50
 

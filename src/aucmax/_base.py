@@ -38,6 +38,20 @@ from aucmax.sources import Source, is_source, open_rows, source_blocks
 FLOAT64_BYTES = 2**26
 
 
+class _NoProbabilities:
+    """Makes a method absent, as ``hasattr`` sees it, with an error that names what has it."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, model: Any, owner: type) -> Any:
+        raise AttributeError(
+            f"{owner.__name__} has no {self._name}: it gives scores, by decision_function. For "
+            "probabilities put scikit-learn's CalibratedClassifierCV around it, or fit aucmax.TableModel, "
+            "which is calibrated."
+        )
+
+
 class RankingClassifier(ClassifierMixin, BaseEstimator):
     """Labels, standardised rows, one column of scores per ranked class, threshold, decision."""
 
@@ -259,6 +273,9 @@ class RankingClassifier(ClassifierMixin, BaseEstimator):
         if self.classes_.size == 2:
             return self.classes_[(decision > 0).astype(np.intp)]
         return self.classes_[self._rivals(decision).argmax(axis=1)]
+
+    predict_proba = _NoProbabilities()
+    predict_log_proba = _NoProbabilities()
 
     def _lazily(self, method: str, X: Any) -> Any:
         from aucmax.distributed import lazily

@@ -6,7 +6,7 @@ Of all classifiers with a kernel, whatever they solve with.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -104,6 +104,19 @@ def _dense_columns(X: Any) -> int:
     return 0 if is_sparse(X) else int(X.shape[1])
 
 
+def gradient_shares(gradients: Sequence[np.ndarray], points: np.ndarray, scaler: Any) -> np.ndarray:
+    """Each column's share of the mean squared gradient of the score, per standard deviation.
+
+    ``gradients`` are those at ``points``, which ``scaler`` made of rows.
+    """
+    metric = scaler.metric if isinstance(scaler, MetricScaler) else None
+    steep = mean_outer(gradients, "diagonal", metric)
+    if (scaler.scaler if isinstance(scaler, MetricScaler) else scaler) is None:
+        rows = points if scaler is None else scaler.inverse_transform(points)
+        steep = steep * rows.var(axis=0)
+    return steep / steep.sum() if steep.any() else steep
+
+
 def is_auto(value: Any) -> bool:
     return isinstance(value, str) and value == "auto"
 
@@ -130,7 +143,7 @@ class KernelScores:
     random_state: Any
     verbose: int
     feature_map_: NystroemFeatures | FourierFeatures
-    coef_: np.ndarray
+    dual_coef_: np.ndarray
 
     _takes_dask = True
 
@@ -525,15 +538,18 @@ class KernelScores:
         """
         if not isinstance(getattr(self, "feature_map_", None), NystroemFeatures):
             raise AttributeError(
-                f"{type(self).__name__} has feature_importances_ once it is fitted, with landmarks."
+                f"{type(self).__name__} has feature_importances_ once it is fitted, with landmarks; for "
+                'feature_map="fourier" use aucmax.importance.mean_squared_gradient.'
             )
         points = self.feature_map_.landmarks_.astype(np.float64)
-        steep = mean_outer(self.feature_map_.gradients(points, self.coef_), "diagonal", self.metric_)
-        if not self._scaling():
-            rows = points if self.scaler_ is None else self.scaler_.inverse_transform(points)
-            steep = steep * rows.var(axis=0)
-        return steep / steep.sum() if steep.any() else steep
+        gradients = self.feature_map_.gradients(points, self.dual_coef_)
+        return gradient_shares(gradients, points, self.scaler_)
 
     def _scores(self, X: Any) -> np.ndarray:
         X = self._scaled(X).astype(self.feature_map_.dtype, copy=False)  # type: ignore[attr-defined]
-        return self.feature_map_.linear(X, self.coef_.T)
+        return self.feature_map_.linear(X, self.dual_coef_.T)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Restore a model; version 0.1 named the weights over landmarks ``coef_``."""
+        state = {("dual_coef_" if name == "coef_" else name): value for name, value in state.items()}
+        super().__setstate__(state)  # type: ignore[misc]

@@ -327,10 +327,10 @@ def score_of(graph: Graph, model: Any, value: Any) -> str:
         rows = _scaled(graph, model.scaler_, value)
         if isinstance(model.feature_map_, NystroemFeatures):
             points = model.feature_map_.landmarks_
-            score = _kernel_product(graph, model.feature_map_, points, rows, model.coef_.T)
+            score = _kernel_product(graph, model.feature_map_, points, rows, model.dual_coef_.T)
         else:
             waves = _waves(graph, model.feature_map_, rows)
-            score = graph.add("MatMul", waves, graph.constant(model.coef_.T))
+            score = graph.add("MatMul", waves, graph.constant(model.dual_coef_.T))
     elif isinstance(model, KernelRankSVM):
         rows = _scaled(graph, model.scaler_, value)
         score = _kernel_product(graph, model, model.support_rows_, rows, model.dual_coef_.T)

@@ -13,6 +13,7 @@ from sklearn.utils import check_random_state
 
 from aucmax._base import FLOAT64_BYTES, WeightedClassifier, plain
 from aucmax._checks import check_choice, check_gamma, check_number, is_sparse, warn_user
+from aucmax._kernel_scores import gradient_shares
 from aucmax._memory import available_bytes, format_bytes, parse_bytes
 from aucmax._progress import LiveLine, describe_product
 from aucmax.features.kernels import (
@@ -217,6 +218,8 @@ class KernelRankSVM(WeightedClassifier):
     Attributes
     ----------
     dual_coef_ : array of shape (n_columns, n_support)
+    feature_importances_ : array of shape (n_features,)
+        Each feature's share of the mean squared gradient of the score, at the support rows.
     support_rows_ : array of shape (n_support, n_features)
         Standardised training rows with a coefficient other than 0 in some column.
     gamma_ : float
@@ -371,6 +374,17 @@ class KernelRankSVM(WeightedClassifier):
     def _kernel(self, rows: np.ndarray, wide: bool = False) -> LandmarkKernel:
         shape = (self.kernel, self.gamma_, self.degree, self.coef0)
         return LandmarkKernel(rows, *shape, rows.dtype, wide)
+
+    @property
+    def feature_importances_(self) -> np.ndarray:
+        """How steeply the score changes with each column: shares of the mean squared gradient."""
+        if not hasattr(self, "support_rows_"):
+            raise AttributeError("KernelRankSVM has feature_importances_ once it is fitted.")
+        points = self.support_rows_.astype(np.float64)
+        if not len(points):
+            return np.zeros(self.n_features_in_)
+        gradients = self._kernel(points).gradients(points, self.dual_coef_)
+        return gradient_shares(gradients, points, self.scaler_)
 
     def _scores(self, X: Any) -> np.ndarray:
         if not len(self.support_rows_):  # nothing told the classes apart

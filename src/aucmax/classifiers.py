@@ -199,7 +199,7 @@ class KernelAUCClassifier(KernelScores, _NewtonClassifier):
         :class:`LandmarkCoverageDisplay` shows distances.
     feature_map_ : NystroemFeatures or FourierFeatures
     scaler_ : StandardScaler, or one of this package's, or None
-    coef_ : array of shape (n_columns, n_landmarks)
+    dual_coef_ : array of shape (n_columns, n_landmarks)
         Weights over landmarks (or Fourier features), of "rbf+laplacian" twice as many, those of the rbf
         first; one column for two classes, else one per class.
     intercept_ : array of shape (n_columns,)
@@ -316,7 +316,7 @@ class KernelAUCClassifier(KernelScores, _NewtonClassifier):
             n_columns = len(self._positives(codes))
             with self._operator(X, self.feature_map_, n_columns) as operator:
                 coef = self._solve(operator, codes, weight).coef
-        self.coef_ = self.feature_map_.fold(coef).T
+        self.dual_coef_ = self.feature_map_.fold(coef).T
 
     def _cost(self) -> float:
         return float(self.settings_["C"])

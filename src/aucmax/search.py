@@ -134,7 +134,7 @@ class KernelAUCClassifierCV(KernelScores, SearchCV):
     held_out_scores_ : array of shape (n,), or (n, n_classes) for several classes
         Scores of the training rows at the chosen values by folds that did not learn from them, on the
         scale of ``decision_function``: for calibration and thresholds. NaN for rows in no test fold.
-    classes_, feature_map_, scaler_, coef_, intercept_, objective_
+    classes_, feature_map_, scaler_, dual_coef_, intercept_, objective_
         As in :class:`KernelAUCClassifier`.
 
     Notes
@@ -297,11 +297,11 @@ class KernelAUCClassifierCV(KernelScores, SearchCV):
                 coef = self._final(paths[gamma], C, len(positives))
         self._measure_coverage(X, codes)
         self._set_results(scores, paths, {"gamma": self.gammas_, "C": self.Cs_})
-        self.coef_ = self.feature_map_.fold(coef).T
+        self.dual_coef_ = self.feature_map_.fold(coef).T
         if is_remote(X):
-            final = X.linear(self.feature_map_, self.coef_.T)
+            final = X.linear(self.feature_map_, self.dual_coef_.T)
         else:
-            final = self.feature_map_.linear(X, self.coef_.T)
+            final = self.feature_map_.linear(X, self.dual_coef_.T)
         self._set_thresholds(final, positives, weight)
         self._set_held_out(columns, paths[gamma].held_out[C], final, extra)
         del self._given
