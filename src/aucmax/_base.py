@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils import check_random_state
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from aucmax._checks import (
     all_or_nothing,
+    check_classes,
+    check_flag,
     check_labels,
     check_rows,
     check_weight,
@@ -25,10 +25,12 @@ from aucmax._checks import (
     is_dask,
     is_elsewhere,
     is_sparse,
+    random_generator,
+    warn_user,
 )
 from aucmax._deadline import NEVER, Deadline
 from aucmax._row_order import content_order
-from aucmax._scaling import MetricScaler, QuantileScaler
+from aucmax._scaling import MetricScaler, QuantileScaler, refuse_tiny, with_extremes
 from aucmax.checkpoint import Checkpoint, describe_fit
 from aucmax.rows import BlockedRows
 from aucmax.sources import Source, is_source, open_rows, source_blocks
@@ -47,8 +49,8 @@ class _NoProbabilities:
     def __get__(self, model: Any, owner: type) -> Any:
         raise AttributeError(
             f"{owner.__name__} has no {self._name}: it gives scores, by decision_function. For "
-            "probabilities put scikit-learn's CalibratedClassifierCV around it, or fit aucmax.TableModel, "
-            "which is calibrated."
+            "probabilities put scikit-learn's CalibratedClassifierCV around it, or fit an "
+            "aucmax.TableModel, which is calibrated."
         )
 
 
@@ -78,7 +80,7 @@ class RankingClassifier(ClassifierMixin, BaseEstimator):
                 X, y, sample_weight = take_over(self, X, y, sample_weight)
             check_labels(y)
             X, y = check_rows(self, X, y)
-            check_classification_targets(y)
+            check_classes(y)
             weight = check_weight(sample_weight, X.shape[0])
             present = np.flatnonzero(weight)
             self.classes_, codes = np.unique(y[present], return_inverse=True)
@@ -96,7 +98,7 @@ class RankingClassifier(ClassifierMixin, BaseEstimator):
             del given
             try:
                 with (
-                    np.errstate(over="ignore", invalid="ignore"),  # found and named
+                    np.errstate(over="ignore", invalid="ignore", divide="ignore"),  # found and named
                     self._keeping(X, codes, weight, extra, began),
                 ):
                     self._settle(X, codes, weight)
@@ -169,6 +171,7 @@ class RankingClassifier(ClassifierMixin, BaseEstimator):
     def _fit_scaler(self, X: Any, weight: np.ndarray, standardize: Any = None) -> Any:
         standardize = self._scaling() if standardize is None else standardize
         if not standardize:
+            refuse_tiny(X)
             return None
         scaler = self._new_scaler(X, standardize)
         if isinstance(scaler, QuantileScaler):
@@ -179,12 +182,8 @@ class RankingClassifier(ClassifierMixin, BaseEstimator):
             # Only ratios of weights matter to it; tiny or huge ones would underflow or overflow. Equal
             # ones are left out, since weighing takes twice the time.
             scaler.fit(X, sample_weight=weight / weight.max() if np.ptp(weight) else None)
-        bad = np.flatnonzero(~np.isfinite(scaler.scale_))
-        if bad.size:
-            names = getattr(self, "feature_names_in_", None)
-            column = bad[0] if names is None else repr(names[bad[0]])
-            raise FloatingPointError(f"the variance of column {column} overflows")
-        return settled(scaler)
+        names = getattr(self, "feature_names_in_", None)
+        return settled(with_extremes(scaler, X, weight, names))
 
     def _scaled(self, X: Any) -> Any:
         return scale_rows(self.scaler_, X)
@@ -215,6 +214,11 @@ class RankingClassifier(ClassifierMixin, BaseEstimator):
         self, scores: np.ndarray, positives: list[np.ndarray], weight: np.ndarray
     ) -> None:
         """Cut each column of scores (n, k) where ``predict`` shall; see there."""
+        if scores.size and not np.ptp(scores, axis=0).any():
+            warn_user(
+                f"{type(self).__name__} gives all training rows the same score: it has learnt nothing. "
+                "Check that X varies with y, and that parameters are not extreme."
+            )
         self.intercept_ = -np.array(
             [
                 balanced_threshold(column, up, weight)
@@ -237,7 +241,11 @@ class RankingClassifier(ClassifierMixin, BaseEstimator):
         if is_source(X):
             names = getattr(self, "feature_names_in_", None)
             blocks = source_blocks(X, None if names is None else names.tolist())
-            return np.concatenate([self._decide(self._as_block(block)) for block in blocks])
+            parts, first = [], 0
+            for block in blocks:
+                parts.append(self._decide(self._as_block(block), first))
+                first += len(block)
+            return np.concatenate(parts)
         return self._decide(check_rows(self, X, reset=False))
 
     def _as_block(self, block: np.ndarray) -> np.ndarray:
@@ -248,14 +256,15 @@ class RankingClassifier(ClassifierMixin, BaseEstimator):
             )
         return block
 
-    def _decide(self, X: Any) -> np.ndarray:
+    def _decide(self, X: Any, first: int = 0) -> np.ndarray:
+        """Scores of checked rows, of which the first is number ``first`` of all."""
         with np.errstate(over="ignore", invalid="ignore"):  # found and named below
             scores = self._scores(X).astype(np.float64) + self.intercept_
         finite = np.isfinite(scores).all(axis=1)
         if not finite.all():
             raise ValueError(
-                f"The score of row {int(finite.argmin())} is not finite ({int((~finite).sum())} such "
-                "rows): its features are too extreme for this model."
+                f"The score of row {first + int(finite.argmin())} is not finite "
+                f"({int((~finite).sum())} such rows): its features are too extreme for this model."
             )
         return scores[:, 0] if self.classes_.size == 2 else scores
 
@@ -345,9 +354,10 @@ def check_linear(standardize: Any) -> None:
     """Refuse a way to standardise that scores would not be linear in X after."""
     if isinstance(standardize, str):
         raise ValueError(
-            f"standardize must be True or False for a linear classifier; got {standardize!r}. Kernel "
-            'classifiers take "quantile", too.'
+            f"standardize must be True or False for this classifier; got {standardize!r}. "
+            'KernelAUCClassifier takes "quantile", too.'
         )
+    check_flag("standardize", standardize)
 
 
 def balanced_threshold(scores: np.ndarray, positive: np.ndarray, weight: np.ndarray) -> float:
@@ -370,7 +380,7 @@ def balanced_threshold(scores: np.ndarray, positive: np.ndarray, weight: np.ndar
 
 def draw_seed(random_state: Any) -> int:
     """A seed for NumPy's newer generator from scikit-learn's ``random_state``."""
-    return int(check_random_state(random_state).randint(2**31))
+    return int(random_generator(random_state).randint(2**31))
 
 
 def settled(scaler: StandardScaler) -> StandardScaler:

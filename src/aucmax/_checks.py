@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import warnings
 from collections.abc import Iterator
@@ -14,6 +15,22 @@ import numpy as np
 from scipy import sparse
 
 from aucmax.rows import BlockedRows
+
+#: The largest number that float64 holds.
+_LARGEST = float(np.finfo(np.float64).max)
+
+#: Weights of a smaller sum lose digits.
+_LEAST_TOTAL = 2.0**-1000
+
+#: What kinds of NumPy arrays hold that are no numbers, and what to do.
+_ODD_KINDS = {
+    "c": "complex numbers: pass their real parts or absolute values",
+    "V": "structured entries: pass its fields as columns of a plain array",
+    "m": "durations: divide them by np.timedelta64(1, 's'), or use aucmax.TableModel",
+    "M": "dates: subtract a date and divide by np.timedelta64(1, 'D'), or use aucmax.TableModel",
+}
+
+_TABLE_MODEL = "or use aucmax.TableModel, which handles missing values, text and categories"
 
 
 def is_sparse(X: Any) -> bool:
@@ -48,13 +65,42 @@ def check_number(
     """Refuse a parameter that is no number above ``low`` (or at it, if ``closed``)."""
     kind = Integral if integer else Real
     number = isinstance(value, kind) and not isinstance(value, (bool, np.bool_))
-    if number and (low <= value if closed else low < value) and value <= high and value < np.inf:
+    if number and (low <= value if closed else low < value) and value <= min(high, _LARGEST):
         return
     what = "a whole number" if integer else "a number"
     bound = f"{'of at least' if closed else 'above'} {low:g}"
     if high < np.inf:
         bound += f" and at most {high:g}"
     raise ValueError(f"{name} must be {what} {bound}; got {value!r}.")
+
+
+def is_auto(value: Any) -> bool:
+    """Whether a parameter is left at "auto"; arrays, which compare by entry, are not."""
+    return isinstance(value, str) and value == "auto"
+
+
+def is_flag(value: Any) -> bool:
+    """Whether a parameter is True or False, or stands for one of them as 1 and 0 do."""
+    return isinstance(value, bool | np.bool_) or (isinstance(value, Integral) and value in (0, 1))
+
+
+def check_flag(name: str, value: Any) -> None:
+    """Refuse a parameter that is neither True nor False."""
+    if not is_flag(value):
+        raise ValueError(f"{name} must be True or False; got {value!r}.")
+
+
+def random_generator(random_state: Any) -> np.random.RandomState:
+    """The generator that ``random_state`` stands for in scikit-learn."""
+    from sklearn.utils import check_random_state
+
+    try:
+        return check_random_state(random_state)
+    except (TypeError, ValueError):
+        raise ValueError(
+            "random_state must be None, a whole number from 0 to 4294967295 or a RandomState; got "
+            f"{random_state!r}."
+        ) from None
 
 
 def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
@@ -103,6 +149,8 @@ def check_rows(estimator: Any, X: Any, y: Any = "no_validation", *, reset: bool 
     if is_elsewhere(X):  # they were checked when they were read
         estimator.n_features_in_ = X.shape[1]
         return X if isinstance(y, str) else (X, y)
+    refuse_odd("X", X)
+    _refuse_odd_columns(X)
     try:
         checked = validate_data(
             estimator,
@@ -114,9 +162,14 @@ def check_rows(estimator: Any, X: Any, y: Any = "no_validation", *, reset: bool 
             ensure_all_finite=False,
             reset=reset,
         )
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError) as error:
         _refuse_text(X)
-        raise
+        if re.search(r"\b[Xy]\b", str(error)):
+            raise
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        both = "inconsistent numbers of samples" in str(error)
+        what = "X and y must have as many rows" if both else "X must be a table of numbers"
+        raise kind(f"{what}: {error}") from None
     rows, *rest = checked if isinstance(checked, tuple) else (checked,)
     rows = _short_indices(rows)
     _check_finite(rows, _column_names(X))
@@ -127,10 +180,7 @@ def check_weight(weight: Any, n_rows: int) -> np.ndarray:
     """Row weights as float64; ones if there are none."""
     if weight is None:
         return np.ones(n_rows)
-    try:
-        weight = np.asarray(weight, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ValueError("sample_weight must hold one number per row.") from None
+    weight = as_floats("sample_weight", weight)
     if weight.ndim == 0 and np.isfinite(weight):
         weight = np.full(n_rows, float(weight))
     if weight.ndim != 1 or weight.size != n_rows:
@@ -146,7 +196,57 @@ def check_weight(weight: Any, n_rows: int) -> np.ndarray:
         )
     if not weight.any():
         raise ValueError("sample_weight is zero on every row: nothing is left to learn from.")
+    with np.errstate(over="ignore"):
+        total = float(weight.sum())
+    if not _LEAST_TOTAL <= total <= _LARGEST:
+        row = int(weight.argmax())
+        raise ValueError(
+            f"sample_weight is too {'small' if total < 1.0 else 'large'}: its largest entry, of row "
+            f"{row}, is {weight[row]:.3g}. Divide all weights by it."
+        )
     return weight
+
+
+def as_floats(name: str, values: Any) -> np.ndarray:
+    """An array of numbers as float64; what is no number is refused, and infinite or NaN is not."""
+    refuse_odd(name, values)
+    try:
+        with np.errstate(over="ignore"):
+            return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ValueError(f"{name} must hold one number per row: {error}.") from None
+
+
+def refuse_odd(name: str, values: Any) -> None:
+    """Refuse arrays of which NumPy silently drops a part: masks, imaginary parts, units of time."""
+    if np.ma.isMaskedArray(values) and np.ma.is_masked(values):
+        where = np.argwhere(np.ma.getmaskarray(values))
+        row, *column = where[0].tolist() if values.ndim else [0]
+        place = f"row {row}" + "".join(f", column {each}" for each in column[:1])
+        raise ValueError(
+            f"{name} is a masked array, and masks are not used; the first masked entry is in {place} "
+            f"({len(where)} in all). Fill them with {name}.filled(value), or drop these rows."
+        )
+    if isinstance(values, list | tuple):
+        try:
+            values = np.asarray(values)
+        except (TypeError, ValueError):  # named by who converts it
+            return
+    dtype = getattr(values, "dtype", None)
+    if isinstance(dtype, np.dtype) and dtype.kind in _ODD_KINDS:
+        also = "Complex data not supported: " if dtype.kind == "c" else ""  # as scikit-learn says it
+        raise ValueError(f"{also}{name} holds {_ODD_KINDS[dtype.kind]}.")
+
+
+def _refuse_odd_columns(X: Any) -> None:
+    """Name the first column of a frame that holds times or complex numbers, if any does."""
+    names = _column_names(X)
+    for index, dtype in enumerate([] if names is None else getattr(X, "dtypes", [])):
+        kind = getattr(dtype, "kind", "")
+        if hasattr(dtype, "is_temporal") and dtype.is_temporal():
+            kind = "m" if "Duration" in str(dtype) else "M"
+        if kind in _ODD_KINDS:
+            raise ValueError(f"X, {_column(index, names)}, holds {_ODD_KINDS[kind]}.")
 
 
 @contextmanager
@@ -191,12 +291,17 @@ def _refuse_text(X: Any) -> None:
         columns = list(table.T) if table.ndim == 2 else []
     for index, values in enumerate(columns):
         for row, value in enumerate(np.asarray(values, dtype=object)):
-            if isinstance(value, str | date | np.datetime64) and not _is_number(value):
-                kind = "text" if isinstance(value, str) else "a date"
+            if isinstance(value, str | bytes | date | np.datetime64) and not _is_number(value):
+                kind = "text" if isinstance(value, str | bytes) else "a date"
                 raise ValueError(
                     f"X has {kind} in {_column(index, names)} (row {row}: {value!r}), but features "
                     "must be numbers. Encode it first (for example with scikit-learn's OneHotEncoder "
-                    "or OrdinalEncoder), or drop it."
+                    f"or OrdinalEncoder), drop it, {_TABLE_MODEL}."
+                ) from None
+            if isinstance(value, int) and not abs(value) <= _LARGEST:
+                raise ValueError(
+                    f"X has a number beyond 1.8e308 in {_column(index, names)} (row {row}), which "
+                    "float64 does not hold. Divide the column, or take its logarithm."
                 ) from None
 
 
@@ -232,22 +337,26 @@ def _check_finite(X: Any, names: list[str] | None) -> None:
     else:
         row, column = (int(i) for i in divmod(bad[0], X.shape[1]))
         value = X[row, column]
-    what = "NaN" if np.isnan(value) else "infinity"
+    what, todo = "infinity", "Numbers must be below 1.8e308: replace it, or drop these rows"
+    if np.isnan(value):
+        what, todo = "NaN", f"Impute it first with scikit-learn's SimpleImputer, {_TABLE_MODEL}"
     raise ValueError(
         f"Input X contains {what} in {_column(column, names)} (row {row}; {bad.size} such entries in "
-        "all). Impute it first, for example with scikit-learn's SimpleImputer, or drop these rows."
+        f"all). {todo}."
     )
 
 
-def check_labels(y: Any) -> None:
-    """Refuse missing labels, naming the first; the rest of y is checked by scikit-learn."""
+def check_labels(y: Any, name: str = "y") -> None:
+    """Refuse missing or mixed labels, naming the first; the rest of y is checked by scikit-learn."""
     if y is None:
         raise ValueError(
             "This classifier requires y to be passed, but the target y is None: "
             "a ranking is learnt from classes."
         )
     if is_sparse(y):
-        raise ValueError("y must be a one-dimensional array of labels; got a sparse matrix.")
+        raise ValueError(f"{name} must be a one-dimensional array of labels; got a sparse matrix.")
+    if getattr(getattr(y, "dtype", None), "kind", "") not in "mM":  # times can be told apart
+        refuse_odd(name, y)
     # As objects: a list of text with a NaN in it would otherwise become the text "nan".
     labels = y if getattr(y, "dtype", None) is not None else np.asarray(y, dtype=object)
     if isinstance(labels.dtype, np.dtype) and labels.dtype.kind in "biuUS":
@@ -256,9 +365,29 @@ def check_labels(y: Any) -> None:
     bad = [row for row, label in enumerate(flat) if _is_missing(label)]
     if bad:
         raise ValueError(
-            f"Input y contains NaN: row {bad[0]} has no label ({len(bad)} such rows). "
+            f"Input {name} contains NaN: row {bad[0]} has no label ({len(bad)} such rows). "
             "Drop these rows or label them."
         )
+    text = np.array([isinstance(label, str) for label in flat])
+    if text.any() and not text.all():
+        here, there = int(text.argmax()), int(text.argmin())
+        raise ValueError(
+            f"{name} mixes text and other labels: row {here} has {flat[here]!r}, row {there} has "
+            f"{flat[there]!r}. Use labels of one kind, for example [str(label) for label in {name}]."
+        )
+
+
+def check_classes(y: np.ndarray) -> None:
+    """Refuse labels that scikit-learn does not take for classes."""
+    from sklearn.utils.multiclass import check_classification_targets
+
+    try:
+        check_classification_targets(y)
+    except (TypeError, ValueError) as error:
+        todo = "y must hold classes: whole numbers, text or booleans"
+        if y.dtype == object:
+            todo += ". Convert its Python objects with y.astype(int) or y.astype(str)"
+        raise type(error)(f"{error} {todo}.") from None
 
 
 def _is_missing(label: Any) -> bool:

@@ -94,10 +94,13 @@ def make_folds(
     rows, place = np.arange(n_rows), np.full(n_rows, -1)
     place[fitted] = np.arange(fitted.size)
     folds = []
-    for train, test in check_cv(cv, y, classifier=True).split(X, y, **split):
-        times = np.bincount(rows[train], minlength=n_rows)
-        inside = place[rows[test]]
-        folds.append(Fold((weight * times)[fitted], inside[inside >= 0]))
+    try:
+        for train, test in check_cv(cv, y, classifier=True).split(X, y, **split):
+            times = np.bincount(rows[train], minlength=n_rows)
+            inside = place[rows[test]]
+            folds.append(Fold((weight * times)[fitted], inside[inside >= 0]))
+    except (IndexError, TypeError, ValueError) as error:
+        raise ValueError(f"cv={cv!r} does not split these rows into folds: {error}") from error
     if not folds:
         raise ValueError(f"cv={cv!r} yields no fold: there is nothing to choose C by.")
     return folds

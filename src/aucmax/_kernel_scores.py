@@ -19,7 +19,9 @@ from aucmax._checks import (
     check_choice,
     check_gamma,
     check_number,
+    is_auto,
     is_elsewhere,
+    is_flag,
     is_remote,
     is_sparse,
     warn_user,
@@ -96,7 +98,14 @@ def _scalings(X: Any) -> list[Any]:
     spread = X.std(axis=0)
     spread = spread[spread > 0]
     alike = spread.size > 1 and spread.max() <= _ALIKE * spread.min()
+    alike = alike and _fits_float32(X)
     return [True, "quantile", False] if alike else [True, "quantile"]
+
+
+def _fits_float32(X: Any) -> bool:
+    """Whether squares of distances between rows neither overflow nor vanish in float32."""
+    size = float(np.abs(X).max()) if not is_sparse(X) else float(np.abs(X.data).max(initial=0.0))
+    return size == 0.0 or 2.0**-50 < size < 2.0**50
 
 
 def _dense_columns(X: Any) -> int:
@@ -115,10 +124,6 @@ def gradient_shares(gradients: Sequence[np.ndarray], points: np.ndarray, scaler:
         rows = points if scaler is None else scaler.inverse_transform(points)
         steep = steep * rows.var(axis=0)
     return steep / steep.sum() if steep.any() else steep
-
-
-def is_auto(value: Any) -> bool:
-    return isinstance(value, str) and value == "auto"
 
 
 class KernelScores:
@@ -155,7 +160,7 @@ class KernelScores:
                 f'feature_map="fourier" knows the kernels {FOURIER_KERNELS}; got kernel='
                 f'{self.kernel!r}. Use feature_map="nystroem" for it.'
             )
-        if self.n_landmarks != "auto":
+        if not is_auto(self.n_landmarks):
             check_number("n_landmarks", self.n_landmarks, low=1, closed=True, integer=True)
         if not is_auto(self.gamma):
             check_gamma(self.gamma)
@@ -173,7 +178,7 @@ class KernelScores:
         for name, known in (("preset", ("paper",)), ("metric", ("auto", "learned", "full"))):
             if getattr(self, name) is not None:
                 check_choice(name, getattr(self, name), known)
-        if self.standardize not in (True, False):
+        if not is_flag(self.standardize):
             check_choice("standardize", self.standardize, ("auto", "quantile"))
         if self.metric in ("learned", "full"):
             self._check_metric(self.metric)
@@ -395,7 +400,7 @@ class KernelScores:
                 count, kernel=settled["kernel"], gamma=settled["gamma"], random_state=self.random_state
             )
         else:
-            if self.n_landmarks == "auto" and n_rows is not None:
+            if is_auto(self.n_landmarks) and n_rows is not None:
                 count = min(count, n_rows)  # more than that is worth a warning if they were asked for
             made = NystroemFeatures(
                 count,
@@ -413,6 +418,12 @@ class KernelScores:
         """Rows in the dtype of kernel values; refused if not even the landmarks fit."""
         n_rows, width, count = X.shape[0], self._width(X.shape[0]), self._count(X.shape[0])
         if n_rows * width * 8 > FLOAT64_BYTES:
+            if self.scaler_ is None and not is_elsewhere(X) and not _fits_float32(X):
+                raise ValueError(
+                    "X is left as it is, and its entries are so large or small that squared distances "
+                    "overflow or vanish in float32, in which kernel values of so many rows are held. "
+                    "Use standardize=True, or divide X by a power of ten."
+                )
             X = X.astype(np.float32, copy=False)
         # They are dense, whatever the rows are, which counts where there are very many columns.
         what = f"{count:,} landmarks of {X.shape[1]:,} columns"
@@ -538,8 +549,8 @@ class KernelScores:
         """
         if not isinstance(getattr(self, "feature_map_", None), NystroemFeatures):
             raise AttributeError(
-                f"{type(self).__name__} has feature_importances_ once it is fitted, with landmarks; for "
-                'feature_map="fourier" use aucmax.importance.mean_squared_gradient.'
+                f"{type(self).__name__} has feature_importances_ once it is fitted, with landmarks; "
+                'with feature_map="fourier" use aucmax.importance.mean_squared_gradient.'
             )
         points = self.feature_map_.landmarks_.astype(np.float64)
         gradients = self.feature_map_.gradients(points, self.dual_coef_)

@@ -11,8 +11,16 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from aucmax._checks import check_number, check_rows, check_weight, is_elsewhere, is_sparse
+from aucmax._checks import (
+    check_number,
+    check_rows,
+    check_weight,
+    is_elsewhere,
+    is_remote,
+    is_sparse,
+)
 from aucmax._threads import over_blocks
+from aucmax.rows import BlockedRows
 
 Array = npt.NDArray[Any]
 Floats = npt.NDArray[np.float64]
@@ -33,6 +41,19 @@ _GRID = 2.0**-30
 _LEAST_GAP = 1e-300
 
 _TYPES = (np.float64, np.float32)
+
+
+#: Beyond these, coefficients in the units of a column overflow or vanish.
+_LEAST_SIZE, _LARGEST_SIZE = 2.0**-1000, 2.0**1000
+
+#: Deviations below this have squares that lose digits, or vanish.
+_LEAST_SQUARED = 2.0**-480
+
+#: Deviations of so many roundings of the mean are rounding.
+_ROUNDINGS = 8.0 * np.finfo(np.float64).eps
+
+#: Rows on workers that are looked at, about.
+_REMOTE_ROWS = 1000
 
 
 class QuantileScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
@@ -167,6 +188,110 @@ class MetricScaler(TransformerMixin, BaseEstimator):
         return rows if self.scaler is None else self.scaler.inverse_transform(rows)
 
 
+def with_extremes(scaler: Any, X: Any, weight: Floats, names: Any = None) -> Any:
+    """A fitted StandardScaler, with columns measured again whose variance is no normal number.
+
+    The squares of very large or small values overflow or vanish, which makes a column look constant.
+    Dividing by a power of two first, which rounds nothing, leaves them in range.
+    """
+    columns = _doubtful(scaler)
+    if not columns.size:
+        return scaler
+    if is_remote(X):
+        refuse_extremes(scaler, X[:: max(1, X.shape[0] // _REMOTE_ROWS)], names)
+        return scaler
+    low, high = _extents(X, columns)
+    size, share = np.maximum(-low, high), weight / weight.max()
+    for index in np.flatnonzero(size > _LARGEST_SIZE):
+        raise _extreme(int(columns[index]), names, float(size[index]))
+    scaler.mean_[columns], scaler.scale_[columns], scaler.var_[columns] = low, 1.0, 0.0
+    for index in np.flatnonzero(high > low):
+        column = int(columns[index])
+        mean, deviation = _moments(_column_values(X, columns[index : index + 1])[:, 0], share)
+        scaler.mean_[column] = mean
+        if deviation is not None and deviation < _LEAST_SIZE:
+            raise _extreme(column, names, float(size[index]))
+        if deviation is not None:
+            with np.errstate(over="ignore", under="ignore"):
+                scaler.scale_[column], scaler.var_[column] = deviation, np.square(deviation)
+    return scaler
+
+
+def refuse_extremes(scaler: Any, X: Any, names: Any = None) -> None:
+    """Refuse columns that a StandardScaler cannot measure block by block: too large or too small."""
+    columns = _doubtful(scaler)
+    if not columns.size:
+        return
+    low, high = _extents(X, columns)
+    size = np.maximum(-low, high)
+    known = np.isfinite(scaler.scale_[columns]) & np.isfinite(scaler.var_[columns])
+    for index in np.flatnonzero(~known | ((size > 0) & (size < _LEAST_SQUARED))):
+        raise _extreme(int(columns[index]), names, float(size[index]))
+
+
+def refuse_tiny(X: Any) -> None:
+    """Refuse rows that are left as they are and so small that the products of two vanish."""
+    if is_elsewhere(X):
+        return
+    values = X.data if is_sparse(X) else X
+    size = max(float(values.max(initial=0.0)), -float(values.min(initial=0.0)))
+    if 0.0 < size < _LEAST_SQUARED:
+        raise ValueError(
+            f"The largest entry of X is {size:.3g}: products of such numbers vanish. Use "
+            "standardize=True, or multiply X."
+        )
+
+
+def _doubtful(scaler: Any) -> npt.NDArray[np.intp]:
+    """Columns taken for constant, and those whose variance is no normal number."""
+    scale, variance = scaler.scale_, scaler.var_
+    odd = ~np.isfinite(scale) | ~np.isfinite(variance) | (scale < _LEAST_SQUARED)
+    return np.flatnonzero(odd | ((scale == 1.0) & (variance != 1.0)))
+
+
+def _extents(X: Any, columns: npt.NDArray[np.intp]) -> tuple[Floats, Floats]:
+    """The least and the largest value of some columns."""
+    parts = X.slices() if isinstance(X, BlockedRows) else [slice(None)]
+    low, high = np.full(columns.size, np.inf), np.full(columns.size, -np.inf)
+    for part in parts:
+        values = X[part][:, columns]
+        least, most = (
+            np.asarray(each.toarray() if is_sparse(each) else each, dtype=np.float64).ravel()
+            for each in (values.min(axis=0), values.max(axis=0))
+        )
+        low, high = np.minimum(low, least), np.maximum(high, most)
+    return low, high
+
+
+def _column_values(X: Any, columns: npt.NDArray[np.intp]) -> Floats:
+    """Some columns of rows, dense, in float64."""
+    if isinstance(X, BlockedRows):
+        return np.concatenate([X[part][:, columns].astype(np.float64) for part in X.slices()])
+    some = X[:, columns]
+    return np.asarray(some.toarray() if is_sparse(some) else some, dtype=np.float64)
+
+
+def _moments(values: Floats, share: Floats) -> tuple[float, float | None]:
+    """Weighted mean and standard deviation at any magnitude; None where there is only rounding."""
+    exponent = int(np.frexp(np.abs(values).max())[1])
+    values = np.ldexp(values, -exponent)
+    total = share.sum()
+    mean = values[0] + share @ (values - values[0]) / total
+    deviation = float(np.sqrt(share @ (values - mean) ** 2 / total))
+    constant = deviation <= _ROUNDINGS * abs(mean)
+    return float(np.ldexp(mean, exponent)), None if constant else float(np.ldexp(deviation, exponent))
+
+
+def _extreme(index: int, names: Any, size: float) -> ValueError:
+    column = index if names is None else repr(str(names[index]))
+    what = "small" if size < 1.0 else "large"
+    todo = "Multiply" if size < 1.0 else "Divide"
+    return ValueError(
+        f"X, column {column}, is too {what} to be standardised: its largest entry is {size:.3g}. "
+        f"{todo} the column by a power of ten."
+    )
+
+
 def _refuse_sparse(X: Any) -> None:
     if is_sparse(X) or getattr(X, "is_sparse", False):  # the rows that workers hold say it so
         raise ValueError(
@@ -191,8 +316,8 @@ def _distinct(column: Array, weight: Floats | None) -> tuple[Floats, Floats]:
     else:
         order = np.lexsort((weight, column))  # equal values by weight: the sum is that of any order
         values, weight = column[order].astype(np.float64), weight[order]
-    with np.errstate(over="ignore"):
-        starts = np.flatnonzero(np.append(True, np.diff(values) > _LEAST_GAP))
+    gaps = np.diff(np.ldexp(values, -_exponent(values)))
+    starts = np.flatnonzero(np.append(True, gaps > _LEAST_GAP))
     if weight is None:
         share = np.diff(np.append(starts, values.size)).astype(np.float64)
     else:
@@ -215,7 +340,7 @@ def _rank_map(values: Floats, share: Floats, n_knots: int) -> tuple[Floats, Floa
         chosen = np.union1d(chosen, around)
     knots = values[chosen]
     levels = ndtri(np.clip((up_to - 0.5 * share)[chosen], _TAIL, 1.0 - _TAIL))
-    found = np.interp(values, knots, levels)
+    found = _interpolate(values, knots, levels)
     middle = share @ found
     spread = np.sqrt(share @ (found - middle) ** 2) if values.size > 1 else 1.0
     return knots, np.round((levels - middle) / spread / _GRID) * _GRID
@@ -230,10 +355,24 @@ def _interpolated(X: Array, knots: Floats, levels: Floats) -> Array:
 
     def work(rows: slice) -> None:
         for j in range(X.shape[1]):
-            out[rows, j] = np.interp(X[rows, j], at[j], to[j])
+            out[rows, j] = _interpolate(X[rows, j], at[j], to[j])
 
     over_blocks(work, X.shape[0], 2 * X.shape[1] * X.dtype.itemsize)
     return out
+
+
+def _exponent(values: Array) -> int:
+    """Of the power of two to divide values by where their differences would overflow or vanish."""
+    size = float(np.abs(values[[0, -1]]).max())
+    return 0 if size == 0.0 or 2.0**-500 < size < 2.0**500 else int(np.frexp(size)[1])
+
+
+def _interpolate(values: Array, knots: Floats, levels: Floats) -> Array:
+    exponent = _exponent(knots)
+    if exponent:
+        with np.errstate(over="ignore"):  # beyond the ends, where infinity is as good
+            values, knots = np.ldexp(values, -exponent), np.ldexp(knots, -exponent)
+    return np.interp(values, knots, levels)
 
 
 def _times(rows: Any, metric: Array) -> Any:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from numbers import Number
 from typing import Any
 
 import numpy as np
 
-from aucmax._checks import check_weight
+from aucmax._checks import as_floats, check_weight, refuse_odd
 
 
 def check_scored(
@@ -40,13 +41,14 @@ def check_scored(
 
 def check_positive(positive: Any) -> np.ndarray:
     """True or false for each row."""
+    refuse_odd("positive", positive)
     flags = np.asarray(positive)
     if flags.ndim != 1:
         raise ValueError(f"positive must be one-dimensional; its shape is {flags.shape}.")
     if flags.dtype == bool:
         return flags
     for row, flag in enumerate(flags.tolist()):
-        if flag not in (0, 1):
+        if not isinstance(flag, Number) or flag not in (0, 1):
             raise ValueError(
                 f"positive must say true or false for each row; row {row} has {flag!r}. For labels y "
                 "write y == label."
@@ -56,10 +58,7 @@ def check_positive(positive: Any) -> np.ndarray:
 
 def check_values(name: str, values: Any) -> np.ndarray:
     """Finite numbers, one for each row, as float64."""
-    try:
-        values = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ValueError(f"{name} must hold one number per row.") from None
+    values = as_floats(name, values)
     if values.ndim != 1:
         raise ValueError(f"{name} must be one-dimensional; its shape is {values.shape}.")
     bad = np.flatnonzero(~np.isfinite(values))

@@ -14,7 +14,7 @@ from sklearn.model_selection import check_cv
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 
 from aucmax._base import RankingClassifier, plain
-from aucmax._checks import check_choice, check_increasing, check_number, warn_user
+from aucmax._checks import check_choice, check_flag, check_increasing, check_number, is_auto, warn_user
 from aucmax._folds import Columns, HeldOut, make_folds
 from aucmax._progress import GridLine
 from aucmax.classifiers import MAX_STEPS, check_begun
@@ -24,6 +24,9 @@ from aucmax.solvers.newton import Newton, Record
 
 #: The paper's grid of C, in its units, with how many values.
 PAPER_C = (2.0**-15, 2.0**10, 26)
+
+#: Beyond these, products with weights overflow or vanish.
+_C_BOUNDS = (1e-100, 1e100)
 
 
 @dataclass
@@ -123,12 +126,13 @@ class SearchCV(RankingClassifier):
         else:
             check_increasing("Cs", self.Cs)
         check_choice("select", self.select, ("best", "1se"))
+        check_flag("refit", self.refit)
         check_number("tol", self.tol, high=1.0)
         if self.patience is not None:
             check_number("patience", self.patience, low=1, closed=True, integer=True)
         if self.time_budget is not None:
             check_number("time_budget", self.time_budget)
-        if self.max_iter != "auto":
+        if not is_auto(self.max_iter):
             check_number("max_iter", self.max_iter, low=1, closed=True, integer=True)
 
     def _prepare(
@@ -148,15 +152,20 @@ class SearchCV(RankingClassifier):
         if not isinstance(self.Cs, str | Integral):
             return np.asarray(self.Cs, dtype=np.float64)
         low, high, count = self._paper_range(positives, weight)
+        if not (_C_BOUNDS[0] < low and high < _C_BOUNDS[1]):
+            raise ValueError(
+                f"Cs={self.Cs!r} gives values from {low:.3g} to {high:.3g}, since sample_weight sums "
+                f"to {weight.sum():.3g}: divide the weights by their mean, or give Cs as a list."
+            )
         return np.geomspace(low, high, count if isinstance(self.Cs, str) else int(self.Cs))
 
     def _paper_range(
         self, positives: Sequence[np.ndarray], weight: np.ndarray
     ) -> tuple[float, float, int]:
         """The paper's C times n_pos n_neg / n, which is its unit in ours."""
-        total = weight.sum()
-        share = np.array([weight[up].sum() for up in positives]) / total
-        unit = float(total * (share * (1.0 - share)).mean())
+        others = [~up for up in positives]
+        pos, neg = (np.array([weight[each].sum() for each in side]) for side in (positives, others))
+        unit = float(np.mean(1.0 / (1.0 / pos + 1.0 / neg)))
         return PAPER_C[0] * unit, PAPER_C[1] * unit, PAPER_C[2]
 
     def _walk(
@@ -172,7 +181,7 @@ class SearchCV(RankingClassifier):
         Cs = self.Cs_ if Cs is None else Cs
         losses = [PairLoss(up, part) for part in columns.weights for up in columns.positives]
         newton = Newton(operator, losses, tol=self.tol, deadline=self._deadline)
-        max_iter = MAX_STEPS if self.max_iter == "auto" else int(self.max_iter)
+        max_iter = MAX_STEPS if is_auto(self.max_iter) else int(self.max_iter)
         path, passes, seconds = Path.empty(columns, Cs.size), 0, line.elapsed()
         kept = self._kept.recall(name)
         if kept is not None:

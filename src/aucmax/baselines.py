@@ -9,10 +9,16 @@ from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
 
-from aucmax._base import FLOAT64_BYTES, WeightedClassifier, plain
-from aucmax._checks import check_choice, check_gamma, check_number, is_sparse, warn_user
+from aucmax._base import FLOAT64_BYTES, WeightedClassifier, check_linear, plain
+from aucmax._checks import (
+    check_choice,
+    check_gamma,
+    check_number,
+    is_sparse,
+    random_generator,
+    warn_user,
+)
 from aucmax._kernel_scores import gradient_shares
 from aucmax._memory import available_bytes, format_bytes, parse_bytes
 from aucmax._progress import LiveLine, describe_product
@@ -272,6 +278,7 @@ class KernelRankSVM(WeightedClassifier):
         check_gamma(self.gamma)
         check_number("degree", self.degree, low=1, closed=True, integer=True)
         check_number("coef0", self.coef0, closed=True)
+        check_linear(self.standardize)
         check_number("subsample", self.subsample, high=1.0)
         check_number("tol", self.tol, high=1.0)
         check_number("max_iter", self.max_iter, low=1, closed=True, integer=True)
@@ -333,7 +340,7 @@ class KernelRankSVM(WeightedClassifier):
             )
 
     def _draw(self, codes: np.ndarray) -> np.ndarray:
-        random = check_random_state(self.random_state)
+        random = random_generator(self.random_state)
         chosen = []
         for code in range(self.classes_.size):
             members = np.flatnonzero(codes == code)

@@ -45,6 +45,12 @@ _FAR = 16.0
 #: The smallest slope, in logits per spread of the scores: flat, and still rising in float64.
 _LEAST_SLOPE = 1e-4
 
+#: The smallest spread, by the range of the scores.
+_LEAST_SPREAD = 1e-9
+
+#: Scores beyond these have slopes or differences that overflow.
+_LEAST_SIZE, _LARGEST_SIZE = 2.0**-1000, 2.0**1000
+
 #: Neighbouring isotonic steps closer than so many logits are one: rounding must not make a step.
 _SAME = 1e-4
 
@@ -79,8 +85,7 @@ class SigmoidCalibrator(BaseEstimator):
     def fit(self, scores: Any, positive: Any, sample_weight: Any = None) -> SigmoidCalibrator:
         """Fit to the scores (n,) of rows of which some are positive (n,)."""
         positive, scores, weight = check_scored(positive, scores, sample_weight)
-        target = _smoothed_targets(positive, weight)
-        weight = weight / weight.sum()
+        scores, target, weight = _as_shares(scores, _smoothed_targets(positive, weight), weight)
         centre, spread = _centre_and_spread(scores, weight)
         slope, offset = _fit_line((scores - centre) / spread, target, weight)
         if slope < _LEAST_SLOPE:
@@ -141,8 +146,7 @@ class IsotonicCalibrator(BaseEstimator):
     def fit(self, scores: Any, positive: Any, sample_weight: Any = None) -> IsotonicCalibrator:
         """Fit to the scores (n,) of rows of which some are positive (n,)."""
         positive, scores, weight = check_scored(positive, scores, sample_weight)
-        target = _smoothed_targets(positive, weight)
-        weight = weight / weight.sum()
+        scores, target, weight = _as_shares(scores, _smoothed_targets(positive, weight), weight)
         self.spread_ = _centre_and_spread(scores, weight)[1]
         each, row = np.unique(scores, return_inverse=True)
         mass = np.bincount(row, weight)
@@ -187,11 +191,29 @@ def _smoothed_targets(positive: np.ndarray, weight: np.ndarray) -> np.ndarray:
     return np.where(positive, (n_pos + 1.0) / (n_pos + 2.0), 1.0 / (n_neg + 2.0))
 
 
+def _as_shares(
+    scores: np.ndarray, target: np.ndarray, weight: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The same with weights that add up to 1, without rows whose share vanishes."""
+    share = weight / weight.sum()
+    kept = share > 0.0
+    return scores[kept], target[kept], share[kept]
+
+
 def _centre_and_spread(scores: np.ndarray, weight: np.ndarray) -> tuple[float, float]:
     """Mean and mean absolute deviation: squares of extreme scores overflow. 1 for equal scores."""
+    low, high = float(scores.min()), float(scores.max())
+    if low == high:
+        return low, 1.0
+    size = max(abs(low), abs(high))
+    if not _LEAST_SIZE < size < _LARGEST_SIZE:
+        raise ValueError(
+            f"scores are too {'small' if size < 1.0 else 'large'} to be calibrated: the largest is "
+            f"{size:.3g} in size. Divide all of them by it."
+        )
     centre = float(weight @ scores)
     spread = float(weight @ np.abs(scores - centre))
-    return centre, spread if np.ptp(scores) and spread else 1.0
+    return centre, max(spread, _LEAST_SPREAD * (high - low))  # one row may have all the weight
 
 
 def _fit_line(x: np.ndarray, target: np.ndarray, weight: np.ndarray) -> tuple[float, float]:

@@ -16,8 +16,8 @@ from aucmax._base import (
     plain,
     plain_records,
 )
-from aucmax._checks import check_choice, check_number, warn_user
-from aucmax._kernel_scores import KernelScores, is_auto
+from aucmax._checks import check_choice, check_number, is_auto, warn_user
+from aucmax._kernel_scores import KernelScores
 from aucmax._progress import LiveLine, describe_epoch, describe_step
 from aucmax.operators import BlockOperator, FeatureOperator, Operator
 from aucmax.pairs import PairLoss
@@ -44,7 +44,7 @@ class _NewtonClassifier(WeightedClassifier):
 
     def _check_params(self) -> None:
         check_number("tol", self.tol, high=1.0)
-        if self.max_iter != "auto":
+        if not is_auto(self.max_iter):
             check_number("max_iter", self.max_iter, low=1, closed=True, integer=True)
         if self.time_budget is not None:
             check_number("time_budget", self.time_budget)
@@ -56,7 +56,7 @@ class _NewtonClassifier(WeightedClassifier):
     def _solve(self, operator: Operator, codes: np.ndarray, weight: np.ndarray) -> Solution:
         positives = self._positives(codes)
         losses = [PairLoss(positive, weight) for positive in positives]
-        max_iter = MAX_STEPS if self.max_iter == "auto" else int(self.max_iter)
+        max_iter = MAX_STEPS if is_auto(self.max_iter) else int(self.max_iter)
         with LiveLine(partial(describe_step, tol=self.tol)) as line:
             solution = minimize(
                 operator,
@@ -331,7 +331,7 @@ class KernelAUCClassifier(KernelScores, _NewtonClassifier):
             eta0=first_step(mean_square(features)),
         )
         seed = self._kept.once("seed", lambda: draw_seed(self.random_state))
-        epochs = EPOCHS if self.max_iter == "auto" else int(self.max_iter)
+        epochs = EPOCHS if is_auto(self.max_iter) else int(self.max_iter)
         with LiveLine(partial(describe_epoch, epochs=epochs)) as line:
             coef, _, history = run_epochs(
                 [make() for _ in positives],

@@ -14,9 +14,8 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import average_precision_score, brier_score_loss, log_loss, roc_auc_score
 
-from aucmax._checks import check_number
 from aucmax._scored import check_scored, check_values, effective_rows, share_interval
-from aucmax.metrics import roc_auc, roc_auc_interval
+from aucmax.metrics import check_confidence, roc_auc, roc_auc_interval
 
 __all__ = ["CalibrationBin", "Evaluation", "PartialAUC", "TopShare", "evaluate"]
 
@@ -157,7 +156,7 @@ def evaluate(
     >>> found.to_dict()["top"][2]
     {'share': 0.1, 'rows': 0.5, 'captured': 0.25, 'precision': 1.0, 'lift': 2.5}
     """
-    check_number("confidence", confidence, high=1.0)
+    check_confidence(confidence)
     if probability is not None:
         probability = _check_probability(probability, positive, sample_weight)
     positive, scores, weight = check_scored(positive, scores, sample_weight)
@@ -173,7 +172,8 @@ def evaluate(
     brier = skill = loss = bins = None
     if probability is not None:
         brier = float(brier_score_loss(positive, probability, sample_weight=weights))
-        skill = 1.0 - brier / (base * (1.0 - base))
+        chance = base * float(weight[~positive].sum() / weight.sum())
+        skill = 1.0 - brier / chance
         loss = float(log_loss(positive, probability, sample_weight=weights))
         bins = _calibration(positive, probability, weight, confidence)
     return Evaluation(

@@ -7,11 +7,13 @@ O(n log n), no resampling.
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from aucmax._checks import as_floats, check_labels, check_weight
 from aucmax.pairs import Floats, ordered_share
 
 __all__ = ["AUCComparison", "AUCInterval", "compare_roc_auc", "roc_auc", "roc_auc_interval"]
@@ -63,14 +65,12 @@ def roc_auc(
     positive, scores = _split(y_true, y_score, pos_label)
     if sample_weight is None:
         return ordered_share(scores[positive], scores[~positive])
-    weight = np.asarray(sample_weight, dtype=np.float64)
-    if weight.shape != scores.shape:
-        raise ValueError(f"sample_weight has shape {weight.shape} for {scores.size} scores.")
-    if not (np.isfinite(weight) & (weight >= 0)).all():
-        raise ValueError("sample_weight must be finite and not negative.")
-    if not weight[positive].any() or not weight[~positive].any():
+    weight = check_weight(sample_weight, scores.size)
+    u_pos, u_neg = weight[positive], weight[~positive]
+    if not u_pos.any() or not u_neg.any():
         raise ValueError("AUC needs both classes: all sample_weight lies on one of them.")
-    return ordered_share(scores[positive], scores[~positive], weight[positive], weight[~positive])
+    # Only ratios within a class matter; sums of the weights themselves could overflow or vanish.
+    return ordered_share(scores[positive], scores[~positive], u_pos / u_pos.max(), u_neg / u_neg.max())
 
 
 def roc_auc_interval(
@@ -94,7 +94,7 @@ def roc_auc_interval(
     >>> round(interval.auc, 3), round(interval.low, 2), round(interval.high, 2)
     (0.833, 0.15, 0.99)
     """
-    _check_confidence(confidence)
+    check_confidence(confidence)
     positive, scores = _split(y_true, y_score, pos_label)
     auc, by_pos, by_neg = _components(positive, scores)
     smaller = min(by_pos.size, by_neg.size)
@@ -132,7 +132,7 @@ def compare_roc_auc(
     >>> result.difference, round(result.p_value, 2)
     (0.25, 0.22)
     """
-    _check_confidence(confidence)
+    check_confidence(confidence)
     positive, a = _split(y_true, score_a, pos_label, "score_a")
     _, b = _split(y_true, score_b, pos_label, "score_b")
     auc_a, pos_a, neg_a = _components(positive, a)
@@ -184,15 +184,17 @@ def _quantile(confidence: float) -> float:
     return float(ndtri(0.5 + 0.5 * confidence))
 
 
-def _check_confidence(confidence: float) -> None:
-    if not 0.0 < confidence < 1.0:
-        raise ValueError(f"confidence must lie between 0 and 1; got {confidence!r}.")
+def check_confidence(confidence: float) -> None:
+    """Refuse a level that is no number between 0 and 1."""
+    if not (isinstance(confidence, Real) and 0.0 < confidence < 1.0):
+        raise ValueError(f"confidence must be a number between 0 and 1; got {confidence!r}.")
 
 
 def _split(
     y_true: npt.ArrayLike, y_score: npt.ArrayLike, pos_label: Any, name: str = "y_score"
 ) -> tuple[npt.NDArray[np.bool_], Floats]:
-    labels, scores = np.asarray(y_true), np.asarray(y_score, dtype=np.float64)
+    check_labels(y_true, "y_true")
+    labels, scores = np.asarray(y_true), as_floats(name, y_score)
     if labels.ndim != 1 or scores.shape != labels.shape:
         raise ValueError(
             f"y_true and {name} must be one-dimensional and of one length; their shapes are "

@@ -22,7 +22,15 @@ import numpy as np
 from joblib import Parallel, delayed
 
 from aucmax._base import LinearScores, check_linear, draw_seed, scale_rows
-from aucmax._checks import check_choice, check_increasing, check_number, drop_absent, is_remote
+from aucmax._checks import (
+    check_choice,
+    check_increasing,
+    check_number,
+    drop_absent,
+    is_auto,
+    is_flag,
+    is_remote,
+)
 from aucmax._folds import Columns, Fold, check_folds
 from aucmax._kernel_scores import KernelScores
 from aucmax._memory import fits
@@ -222,7 +230,7 @@ class KernelAUCClassifierCV(KernelScores, SearchCV):
             check_increasing("gammas", self.gammas)
         if self.gammas is not None and self.kernel == "linear":
             raise ValueError("gammas has no meaning for kernel='linear': leave it None.")
-        if self.map_per_fold not in (True, False):
+        if not is_flag(self.map_per_fold):
             check_choice("map_per_fold", self.map_per_fold, ("auto",))
         if self.map_per_fold is True and self.time_budget is not None:
             raise ValueError(
@@ -316,7 +324,7 @@ class KernelAUCClassifierCV(KernelScores, SearchCV):
         return metric is not None or any(open_)
 
     def _maps_apart(self, n_rows: int) -> bool:
-        if self.map_per_fold != "auto":
+        if not is_auto(self.map_per_fold):
             return bool(self.map_per_fold)
         few = n_rows <= _ROWS_APART and self.metric_ is not None
         return few and self.refit and self.time_budget is None
@@ -444,7 +452,7 @@ class KernelAUCClassifierCV(KernelScores, SearchCV):
         """Algorithm 3 at all C together, over the same pairs; folds are independent of each other."""
         Cs = self.Cs_ if Cs is None else Cs
         began, squares = line.elapsed(), row_squares(features)
-        epochs = EPOCHS if self.max_iter == "auto" else int(self.max_iter)
+        epochs = EPOCHS if is_auto(self.max_iter) else int(self.max_iter)
 
         def learn(number: int, part: np.ndarray, positive: np.ndarray) -> np.ndarray:
             deadline = self._deadline.part(1.0 / (len(problems) - number))  # an equal share for each

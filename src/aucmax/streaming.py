@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.multiclass import check_classification_targets
 
 from aucmax._base import (
     LinearScores,
@@ -22,12 +21,16 @@ from aucmax._base import (
 from aucmax._checks import (
     all_or_nothing,
     check_choice,
+    check_classes,
+    check_flag,
     check_labels,
     check_number,
     check_rows,
+    is_auto,
     is_sparse,
 )
 from aucmax._progress import LiveLine, describe_epoch
+from aucmax._scaling import refuse_extremes
 from aucmax.solvers.epochs import Learner, Trace, run_epochs
 from aucmax.solvers.stochastic import PairSGD, first_step, mean_square
 
@@ -63,6 +66,7 @@ class StreamingClassifier(LinearScores, RankingClassifier):
         check_number("validation_fraction", self.validation_fraction, high=0.9)
         check_number("n_iter_no_change", self.n_iter_no_change, low=1, closed=True, integer=True)
         check_number("tol", self.tol, closed=True, high=1.0)
+        check_flag("early_stopping", self.early_stopping)
         check_linear(self.standardize)
         if self.trace is not None:
             check_choice("trace", self.trace, ("train", "validation"))
@@ -184,16 +188,16 @@ class StreamingClassifier(LinearScores, RankingClassifier):
     def _stream(self, X: Any, y: Any, classes: Any, first: bool) -> Any:
         check_labels(y)
         X, y = check_rows(self, X, y, reset=first)
-        check_classification_targets(y)
+        check_classes(y)
         if first:
             self.classes_ = self._first_classes(y, classes)
             self.scaler_, self.rng_ = None, generator(self.random_state)
             self.rows_seen_, self.mean_square_ = 0, 0.0
             self.early_rows_ = []
             self.class_seen_ = np.zeros(self.classes_.size, dtype=bool)
-        elif classes is not None and not np.array_equal(np.unique(classes), self.classes_):
+        elif classes is not None and not np.array_equal(_sorted_classes(classes), self.classes_):
             raise ValueError(
-                f"classes={np.unique(classes).tolist()} differ from those of earlier calls, "
+                f"classes={_sorted_classes(classes).tolist()} differ from those of earlier calls, "
                 f"{self.classes_.tolist()}."
             )
         elif self.standardize != (self.scaler_ is not None):
@@ -233,7 +237,7 @@ class StreamingClassifier(LinearScores, RankingClassifier):
         return self
 
     def _first_classes(self, y: np.ndarray, classes: Any) -> np.ndarray:
-        known = np.unique(y if classes is None else classes)
+        known = np.unique(y) if classes is None else _sorted_classes(classes)
         if known.size < 2:
             raise ValueError(
                 f"The first call of partial_fit has one class only, {known.tolist()[0]!r}: pass all "
@@ -265,8 +269,7 @@ class StreamingClassifier(LinearScores, RankingClassifier):
         if is_sparse(X) and scaler.with_mean:
             X = X.toarray()  # the first rows were dense, and so are the learners' units
         scaler.partial_fit(X)
-        if not np.isfinite(scaler.scale_).all():
-            raise FloatingPointError("features are so large that their variance overflows")
+        refuse_extremes(scaler, X)
         return scaler
 
     def _scaled_like(self, X: Any, scaler: StandardScaler | None = None) -> Any:
@@ -460,8 +463,9 @@ class SGDAUCClassifier(StreamingClassifier):
         check_number("C", self.C)
         if self.alpha is not None:
             check_number("alpha", self.alpha)
-        if self.t0 != "auto":
+        if not is_auto(self.t0):
             check_number("t0", self.t0, closed=True)
+        check_flag("average", self.average)
         check_number("regularize_every", self.regularize_every, low=1, closed=True, integer=True)
         check_number("average_every", self.average_every, low=1, closed=True, integer=True)
         check_number("average_power", self.average_power, closed=True)
@@ -473,7 +477,7 @@ class SGDAUCClassifier(StreamingClassifier):
             X.dtype,
             alpha=self._penalty(total),
             eta0=first_step(self.mean_square_),
-            t0=None if self.t0 == "auto" else float(self.t0),
+            t0=None if is_auto(self.t0) else float(self.t0),
             regularize_every=int(self.regularize_every),
             average_every=int(self.average_every) if self.average else 0,
             average_power=self.average_power,
@@ -486,6 +490,11 @@ class SGDAUCClassifier(StreamingClassifier):
     def _refresh(self, learner: Any) -> None:
         learner.alpha = self._penalty(self.rows_seen_)
         learner.eta0 = first_step(self.mean_square_)
+
+
+def _sorted_classes(classes: Any) -> np.ndarray:
+    check_labels(classes, "classes")
+    return np.unique(np.asarray(classes))
 
 
 def _held_out(X_val: Any, y_val: Any) -> tuple[Any, Any] | None:

@@ -30,17 +30,23 @@ many more rows of each class than matter to the choice.
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import asdict, dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
 
 from aucmax._checks import check_number
 from aucmax._scored import check_scored, effective_rows, share_interval
+from aucmax.metrics import check_confidence
 
 __all__ = ["Aim", "Threshold", "choose_threshold", "measure_threshold"]
 
 _FORMS = "youden, cost=5, precision=0.8, recall=0.9, fpr=0.05, top=100 or top=5%"
+
+#: The largest number that float64 holds.
+_LARGEST = sys.float_info.max
 
 #: Sums of weights are rounded: an aim is met up to this.
 _ROUNDING = 1e-12
@@ -209,6 +215,8 @@ def choose_threshold(
         aim = Aim()
     elif isinstance(aim, str):
         aim = Aim.parse(aim)
+    elif not isinstance(aim, Aim):
+        raise TypeError(f"aim must be an Aim or text such as {_FORMS}; got {aim!r}.")
     positive, scores, weight = check_scored(positive, scores, sample_weight)
     order = np.argsort(-scores, kind="stable")
     down, up = scores[order], positive[order]
@@ -239,7 +247,9 @@ def measure_threshold(
     >>> found.tp, found.fp, found.fn, found.tn
     (1.0, 1.0, 1.0, 1.0)
     """
-    check_number("confidence", confidence, high=1.0)
+    check_confidence(confidence)
+    if not isinstance(threshold, Real) or not (abs(threshold) <= _LARGEST or math.isinf(threshold)):
+        raise ValueError(f"threshold must be a number; got {threshold!r}.")
     positive, scores, weight = check_scored(positive, scores, sample_weight, both_classes=False)
     called = scores >= threshold
     counts = {
@@ -264,6 +274,9 @@ def measure_threshold(
 def _best_cut(aim: Aim, tp: np.ndarray, fp: np.ndarray) -> int:
     """Which cut serves the aim best; both counts rise from none to all."""
     value = math.nan if aim.value is None else float(aim.value)
+    if aim.kind in ("youden", "cost"):  # of which only ratios matter: products must not overflow
+        exponent = -int(np.frexp(max(tp[-1], fp[-1]))[1])
+        tp, fp = np.ldexp(tp, exponent), np.ldexp(fp, exponent)
     n_pos, n_neg = tp[-1], fp[-1]
     called = tp + fp
     precision = np.divide(tp, called, out=np.zeros_like(tp), where=called > 0)

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from aucmax._checks import (
@@ -21,6 +20,7 @@ from aucmax._checks import (
     check_weight,
     drop_absent,
     is_sparse,
+    random_generator,
 )
 from aucmax._threads import over_blocks
 from aucmax.features.kernels import product_over_blocks, resolve_gamma
@@ -86,7 +86,7 @@ class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
             weight = check_weight(sample_weight, X.shape[0])
             X, _, weight = drop_absent(X, None, weight)
             self.gamma_ = resolve_gamma(self.gamma, X, weight, self.kernel)
-            random = check_random_state(self.random_state)
+            random = random_generator(self.random_state)
             shape = (X.shape[1], self.n_components)
             if self.kernel == "rbf":
                 frequencies = np.sqrt(2.0 * self.gamma_) * random.standard_normal(shape)
@@ -109,7 +109,16 @@ class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
     def transform(self, X: Any) -> Array:
         """Features of shape (n, n_components), in the dtype of X; beside them only blocks are held."""
         check_is_fitted(self)
-        return self.features(check_rows(self, X, reset=False))
+        with np.errstate(over="ignore", invalid="ignore"):  # found and named below
+            out = self.features(check_rows(self, X, reset=False))
+        finite = np.isfinite(out).all(axis=1)
+        if not finite.all():
+            raise ValueError(
+                f"The features of row {int(finite.argmin())} of X are not finite "
+                f"({int((~finite).sum())} such rows): its entries are too large for this bandwidth. "
+                "Standardize X."
+            )
+        return out
 
     @property
     def width(self) -> int:

@@ -53,6 +53,12 @@ _MANY = 256
 #: Products with up to so many columns are summed in float64, by these loops.
 _THIN = 12
 
+#: Rounding of exponents above which CSR rows are made dense, a block at a time, and centred.
+_FAR = 1e-4
+
+#: Rows of smaller entries have squared distances that lose digits, or vanish.
+_LEAST_SIZE = {np.dtype(np.float64): 2.0**-480, np.dtype(np.float32): 2.0**-50}
+
 #: The paper takes its bandwidth from the first so-many rows.
 GAMMA_ROWS = 80_000
 
@@ -107,7 +113,9 @@ class LandmarkKernel:
     def _prepare_rbf(self, points: Array) -> None:
         shifted = points - self._centre
         self._right = self._exponent(shifted)
-        # CSR rows cannot be centred; their landmarks then are not either.
+        # CSR rows are not centred, nor are their landmarks then, unless that loses the distances.
+        eps = float(np.finfo(self._inner).eps)
+        self._far = self.gamma * eps * float(self._centre @ self._centre) > _FAR
         self._right_raw = (2.0 * self.gamma * points.T).astype(self._inner)
         self._norms_raw = (-self.gamma * (points**2).sum(axis=1)).astype(self._inner)
         self._centre = self._centre.astype(self._inner)
@@ -175,6 +183,8 @@ class LandmarkKernel:
         return gradients
 
     def _rbf(self, X: Any, out: Array) -> None:
+        if is_sparse(X) and self._far:
+            X = X.toarray()
         if is_sparse(X):
             self._product(X, self._right_raw, out)
             norms = np.asarray(X.multiply(X).sum(axis=1)).ravel()
@@ -320,6 +330,8 @@ def resolve_gamma(gamma: str | float, X: Any, weight: Array, kernel: str) -> flo
     """
     if not isinstance(gamma, str):
         return float(gamma)
+    if not is_elsewhere(X):
+        _refuse_tiny(X, gamma)
     if gamma == "distance":
         X, weight = X[:GAMMA_ROWS], weight[:GAMMA_ROWS]
     power = 1 if gamma == "distance" and kernel == "laplacian" else 2
@@ -327,13 +339,30 @@ def resolve_gamma(gamma: str | float, X: Any, weight: Array, kernel: str) -> flo
         centre, variance = X.moments(weight)
         spread = float((variance + (centre - centre.mean()) ** 2).sum())
     else:
-        centre = np.asarray(X.T @ weight).ravel() / weight.sum()
+        with np.errstate(over="ignore", invalid="ignore"):  # found and named
+            centre = np.asarray(X.T @ weight).ravel() / weight.sum()
         middle = np.full(centre.size, centre.mean()) if gamma == "scale" else centre
         spread = _mean_distance(X, weight, middle, power)
+    if not np.isfinite(spread) or not np.isfinite(1.0 / spread if spread else 1.0):
+        raise ValueError(
+            f"gamma={gamma!r} cannot be found: squared distances between rows of X, about {spread:g}, "
+            "overflow or vanish. Standardize X, or give gamma as a number."
+        )
     size = float(np.abs(centre).max(initial=0.0))
     # What rounding leaves of a constant column is no spread.
     noise = X.shape[1] * (4.0 * np.finfo(X.dtype).eps * size) ** power
     return 1.0 / spread if spread > noise else 1.0
+
+
+def _refuse_tiny(X: Any, gamma: str) -> None:
+    """Refuse rows whose squared distances vanish, so that they would be taken for constant."""
+    values = X.data if is_sparse(X) else X
+    size = float(np.abs(values).max(initial=0.0))
+    if 0.0 < size < _LEAST_SIZE[np.dtype(X.dtype)]:
+        raise ValueError(
+            f"gamma={gamma!r} cannot be found: the largest entry of X is {size:.3g}, whose square "
+            "vanishes. Standardize or multiply X."
+        )
 
 
 def _mean_distance(X: Any, weight: Array, centre: Array, power: int) -> float:
@@ -342,7 +371,8 @@ def _mean_distance(X: Any, weight: Array, centre: Array, power: int) -> float:
 
     def measure(block: slice) -> None:
         rows = X[block].toarray() if is_sparse(X) else X[block]
-        away[block] = (np.abs(rows - centre) ** power).sum(axis=1)
+        with np.errstate(over="ignore", invalid="ignore"):  # found and named; threads have their own
+            away[block] = (np.abs(rows - centre) ** power).sum(axis=1)
 
     over_blocks(measure, X.shape[0], X.shape[1] * 8)
     return float(np.average(away, weights=weight))

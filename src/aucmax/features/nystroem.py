@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import linalg
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import check_array, check_random_state
+from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
 from aucmax._checks import (
@@ -21,7 +21,10 @@ from aucmax._checks import (
     check_rows,
     check_weight,
     drop_absent,
+    is_auto,
     is_sparse,
+    random_generator,
+    refuse_odd,
     warn_user,
 )
 from aucmax._projection import Projection
@@ -45,7 +48,7 @@ AUTO_LANDMARKS = 1000
 
 def landmark_count(n_landmarks: int | str) -> int:
     """The number that the parameter stands for."""
-    return AUTO_LANDMARKS if n_landmarks == "auto" else int(n_landmarks)
+    return AUTO_LANDMARKS if is_auto(n_landmarks) else int(n_landmarks)
 
 
 class NystroemFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -173,7 +176,7 @@ class NystroemFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         check_number("degree", self.degree, low=1, closed=True, integer=True)
         check_number("coef0", self.coef0, closed=True)
         check_number("cut", self.cut, closed=True, high=0.5)
-        if self.n_landmarks != "auto":
+        if not is_auto(self.n_landmarks):
             check_number("n_landmarks", self.n_landmarks, low=1, closed=True, integer=True)
         if isinstance(self.landmarks, str):
             check_choice("landmarks", self.landmarks, STRATEGIES)
@@ -192,6 +195,7 @@ class NystroemFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
 
     def _choose(self, X: Any, y: Array | None, weight: Array) -> tuple[Array, int]:
         if not isinstance(self.landmarks, str):
+            refuse_odd("landmarks", self.landmarks)
             points = check_array(self.landmarks, dtype=X.dtype, copy=True, input_name="landmarks")
             if points.shape[1] != X.shape[1]:
                 raise ValueError(
@@ -200,12 +204,12 @@ class NystroemFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             return points, 0
         n_rows = X.shape[0]
         wanted = landmark_count(self.n_landmarks)
-        if wanted > n_rows and self.n_landmarks != "auto":
+        if wanted > n_rows and not is_auto(self.n_landmarks):
             warn_user(
                 f"n_landmarks={wanted} is more than the {n_rows} rows of X: every row is a landmark."
             )
         points, seen = choose_landmarks(
-            X, wanted, self.landmarks, check_random_state(self.random_state), weight, y
+            X, wanted, self.landmarks, random_generator(self.random_state), weight, y
         )
         if self.verbose:
             source = f"{seen:,} of {n_rows:,} rows" if seen < n_rows else f"{n_rows:,} rows"

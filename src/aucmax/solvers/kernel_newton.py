@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from aucmax.pairs import Floats, PairLoss
-from aucmax.solvers.line_search import line_search
+from aucmax.solvers.line_search import line_search, refuse_underflow
 
 _FORCING = 0.1
 _MAX_PRODUCTS = 2000
@@ -85,6 +85,7 @@ def minimize_kernel(
         iteration += 1
         # 1) Gradient, and what it moves
         gradient = coef + C * point.gradient
+        refuse_underflow(gradient)
         residual = -gradient
         image = product(residual)  # K residual
         record = count()
@@ -108,7 +109,7 @@ def minimize_kernel(
             along = residual + size / before * along
             along_image = image + size / before * along_image
         slope = float(gradient @ moved)
-        if not np.isfinite(slope):
+        if not np.isfinite([slope, first]).all():
             raise FloatingPointError("features or weights are so large that products overflow")
         # 3) Line search in score space
         penalty = (float(coef @ scores), float(coef @ moved), float(direction @ moved))

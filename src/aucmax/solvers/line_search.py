@@ -40,7 +40,9 @@ def line_search(
         here = loss.at(trial)
         value = 0.5 * square + step * along + 0.5 * step**2 * length + C * here.value
         slope_here = along + step * length + C * float(here.gradient @ moved)
-        if value < best_value:
+        # Of the first step from zero a tiny gain may be lost in rounding; the slope still tells it.
+        unseen = best is None and square == 0.0 and value == best_value
+        if value < best_value or (unseen and abs(slope_here) < abs(slope)):
             best_value, best = value, (step, trial, here)
         if abs(slope_here) <= _SLOPE_LEFT * abs(slope):
             break
@@ -56,3 +58,10 @@ def line_search(
         share = 0.5 if bisect else low_slope / (low_slope - high_slope)
         step = low + (high - low) * share
     return best
+
+
+def refuse_underflow(gradient: Floats) -> None:
+    """Refuse a gradient whose square vanishes: it would be taken for that of a minimum."""
+    size = float(np.abs(gradient).max(initial=0.0))
+    if size > 0.0 and size * size == 0.0:
+        raise FloatingPointError("C, features or weights are so small that products vanish")

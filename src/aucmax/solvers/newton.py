@@ -47,7 +47,7 @@ from aucmax._deadline import NEVER, Deadline
 from aucmax.operators import Operator
 from aucmax.pairs import Floats, Indices, PairLoss
 from aucmax.solvers.hessian import Hessian
-from aucmax.solvers.line_search import line_search
+from aucmax.solvers.line_search import line_search, refuse_underflow
 from aucmax.solvers.preconditioner import (
     MOST_COLUMNS,
     ROWS_PER_COLUMN,
@@ -81,6 +81,7 @@ _ROUGH_STEPS = 30
 #: A solve from zero at a C above the first of these goes through smaller ones, by this factor apart.
 _LARGE_C = 1e3
 _STRIDE = 4.0
+_MOST_STAGES = 20
 
 #: What a solve takes up from another, beside what is named in :meth:`Newton.state`.
 _ARRAYS = (
@@ -227,7 +228,7 @@ class Newton:
         if not self._running:
             # A large C is come to from zero by way of smaller ones, followed loosely.
             stages = int(np.ceil(np.log(C.max() / _LARGE_C) / np.log(_STRIDE)))
-            self._stage = max(0, stages) if self._begin_anew else 0
+            self._stage = min(max(0, stages), _MOST_STAGES) if self._begin_anew else 0
             self._begin_at(C / _STRIDE**self._stage)
         self._running = True
         while self._stage:
@@ -339,6 +340,7 @@ class Newton:
             gradient = self.coef[:, live] + C[live] * pulled
             self._count(1)
             _refuse_overflow(gradient)
+            refuse_underflow(gradient)
             # 2) Preconditioners, where conjugate gradients have become slow
             built = self._renew(live, limit) if self._precondition else 0
             # 3) Newton direction, and its scores
@@ -346,7 +348,7 @@ class Newton:
             new = live[self._when_new[live] == 0]
             self._when_new[new] = self._products[new]
             slope = np.einsum("rc,rc->c", gradient, direction)
-            _refuse_overflow(slope)
+            _refuse_overflow(np.append(slope, left))
             # 4) Line search in score space
             before = self.objective()[live]
             for i, c in enumerate(live.tolist()):

@@ -34,6 +34,9 @@ LEADING_COLUMNS = 1000
 #: Above so many none is built: they are no kernel features, and their first are no better than others.
 MOST_COLUMNS = 20_000
 
+#: What is added to the diagonal of a matrix that rounding has made indefinite, by its trace.
+_RIDGES = 10.0 ** np.arange(-14, 1, 2)
+
 #: Rows that the diagonal of the others is measured on, within a limit on their entries.
 _DIAGONAL_ROWS = 2000
 _DIAGONAL_ENTRIES = 2**24
@@ -164,10 +167,19 @@ def _factor(gram: Floats, C: float, ridge: float = 0.0) -> Floats:
 
 
 def _factor_with_ridge(gram: Floats, C: float) -> Floats:
-    """At an extreme C even float64 rounding makes the matrix indefinite: what helps least is added."""
-    ridge = 0.0
-    while True:
+    """At an extreme C even float64 rounding makes the matrix indefinite: what helps least is added.
+
+    Where nothing up to the trace itself does, the diagonal alone is the preconditioner.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):  # found and named
+        diagonal = 1.0 + C * np.maximum(np.diag(gram), 0.0)
+    size = float(diagonal.sum())
+    if not np.isfinite(size):
+        raise FloatingPointError("features, weights or C are so large that products overflow")
+    for ridge in (0.0, *(size * _RIDGES).tolist()):
         try:
             return _factor(gram, C, ridge)
         except linalg.LinAlgError:
-            ridge = 100.0 * ridge or 1e-14 * C * float(np.trace(gram))
+            continue
+    out: Floats = np.asfortranarray(np.diag(np.sqrt(diagonal)))
+    return out

@@ -104,7 +104,7 @@ class PairSGD(_Sampling):
 
     @property
     def t0(self) -> float:
-        return 1.0 / (self.alpha * self.eta0) if self._t0 is None else self._t0
+        return float(_schedule_start(self.alpha, self.eta0)) if self._t0 is None else self._t0
 
     def epoch(self, X: Any, positive: Mask, weight: Floats, rng: np.random.Generator) -> None:
         """As many steps as there are rows; a row is drawn within its class as its weight is."""
@@ -166,7 +166,7 @@ class PairSGDGrid(_Stateful):
     def __init__(self, n_columns: int, dtype: npt.DTypeLike, *, alpha: Floats, eta0: float) -> None:
         self._w = np.zeros((alpha.size, n_columns), dtype)
         self._mean: Floats = np.zeros((alpha.size, n_columns))
-        self._alpha, self._t0 = alpha, 1.0 / (alpha * eta0)
+        self._alpha, self._t0 = alpha, _schedule_start(alpha, eta0)
         self._steps = self._averaged = 0
 
     @property
@@ -323,6 +323,18 @@ def finite_mean(squares: Array, n_rows: int | None = None) -> float:
 def first_step(square: float) -> float:
     """The longest step that does not overshoot rows of this mean squared norm."""
     return 1.0 / square if square > 0 else 1.0
+
+
+def _schedule_start(alpha: Any, eta0: float) -> Any:
+    """Steps that the schedule begins after, for a first step of ``eta0``."""
+    with np.errstate(over="ignore", under="ignore"):
+        product = np.asarray(alpha * eta0)
+    if not ((product > 1e-300) & (product < 1e300)).all():
+        raise ValueError(
+            f"alpha={np.min(alpha):.3g}, which is 1 / (C n) unless it is given, is too small or too "
+            f"large for rows whose first step is {eta0:.3g}: choose another alpha or C."
+        )
+    return 1.0 / product
 
 
 class _Draw:
