@@ -452,7 +452,7 @@ BAD_FITS = {
     "text in a list": (lambda X, y: ([[1.0, "red"]] * len(y), y), "text in column 1"),
     "dates": (
         lambda X, y: (pd.DataFrame({"u": X[:, 0], "day": pd.Timestamp("2020-01-01")}), y),
-        "a date in column 'day'",
+        "column 'day', holds dates",
     ),
     "labels with NA": (
         lambda X, y: (X, pd.Series(np.where(np.arange(len(y)) == 4, pd.NA, y), dtype="Int64")),
@@ -467,7 +467,7 @@ BAD_FITS = {
         "row 2 has no label",
     ),
     "sparse labels": (lambda X, y: (X, sparse.csr_matrix(y)), "got a sparse matrix"),
-    "overflow": (lambda X, y: (1e200 * X, y), "variance of column 0 overflows"),
+    "overflow": (lambda X, y: (1e305 * X, y), "column 0, is too large to be standardised"),
     "mismatched lengths": (lambda X, y: (X, y[:-1]), "inconsistent numbers of samples"),
     "empty": (lambda X, y: (X[:0], y[:0]), "0 sample"),
     "no columns": (lambda X, y: (X[:, :0], y), r"0 feature\(s\)"),

@@ -192,6 +192,23 @@ def test_masked_entries_are_refused_by_place(name):
     np.testing.assert_array_equal(whole.predict(X), model.fit(X, y).predict(X))
 
 
+def test_masked_blocks_are_refused():
+    with pytest.raises(ValueError, match=r"X of block 1 is a masked array.*row 3, column 1"):
+        LinearAUCClassifier().fit(iter([(X, y), (masked(X, 3, 1), y)]), None)
+    with pytest.raises(ValueError, match="weight of block 0 is a masked array"):
+        LinearAUCClassifier().fit(iter([(X, y, masked(np.ones(60), 3))]), None)
+    model = LinearAUCClassifier().fit(X, y)
+    with pytest.raises(ValueError, match="X is a masked array"):
+        model.decision_function(iter([masked(X, 3, 1)]))
+
+
+def test_blocks_may_have_any_magnitude():
+    model = LinearAUCClassifier().fit(
+        iter([(1e-300 * X[:30], y[:30]), (1e-300 * X[30:], y[30:])]), None
+    )
+    np.testing.assert_allclose(1e-300 * model.coef_, LinearAUCClassifier().fit(X, y).coef_, rtol=1e-3)
+
+
 def test_masked_scores_and_landmarks_are_refused():
     for measure in (roc_auc, roc_auc_interval, choose_threshold, evaluate):
         with pytest.raises(ValueError, match=r"scores? is a masked array.*row 3"):

@@ -26,6 +26,7 @@ from aucmax._checks import (
     is_elsewhere,
     is_sparse,
     random_generator,
+    refuse_odd,
     warn_user,
 )
 from aucmax._deadline import NEVER, Deadline
@@ -249,6 +250,7 @@ class RankingClassifier(ClassifierMixin, BaseEstimator):
         return self._decide(check_rows(self, X, reset=False))
 
     def _as_block(self, block: np.ndarray) -> np.ndarray:
+        refuse_odd("X", block)
         if block.ndim != 2 or block.shape[1] != self.n_features_in_:
             raise ValueError(
                 f"A block of X has shape {block.shape}; {type(self).__name__} was fitted to "

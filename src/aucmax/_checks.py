@@ -1,4 +1,8 @@
-"""Checks of what a user hands in. Each error says what was expected, what came and what to try."""
+"""Checks of what a user hands in. Each error says what was expected, what came and what to try.
+
+Errors number rows and columns from 0, as NumPy and pandas index them, and count every row that was
+passed, those of weight 0 too.
+"""
 
 from __future__ import annotations
 

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from aucmax._checks import refuse_odd
 from aucmax.rows import MappedRows, Rows, RowWriter
 
 Array = npt.NDArray[Any]
@@ -217,6 +218,8 @@ def _given_blocks(X: Iterable[Any]) -> Iterator[Block]:
                 f"Block {number} must be (X, y) or (X, y, weight); it is a {type(block).__name__}."
             )
         rows, y, *rest = block
+        for name, values in zip(("X", "y", "weight"), block, strict=False):
+            refuse_odd(f"{name} of block {number}", values)
         columns = getattr(rows, "columns", None)
         names = None if columns is None else [str(name) for name in columns]
         try:

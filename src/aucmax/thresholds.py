@@ -248,7 +248,9 @@ def measure_threshold(
     (1.0, 1.0, 1.0, 1.0)
     """
     check_confidence(confidence)
-    if not isinstance(threshold, Real) or not (abs(threshold) <= _LARGEST or math.isinf(threshold)):
+    if not isinstance(threshold, Real) or not (
+        abs(threshold) <= _LARGEST or abs(threshold) == math.inf
+    ):
         raise ValueError(f"threshold must be a number; got {threshold!r}.")
     positive, scores, weight = check_scored(positive, scores, sample_weight, both_classes=False)
     called = scores >= threshold
