@@ -497,7 +497,7 @@ def test_parameters_are_refused_by_name(value):
 
 
 def test_an_alpha_without_a_schedule_is_named():
-    for model in (SGDAUCClassifier(alpha=1e-305), SGDAUCClassifier(C=1e305)):
+    for model in (SGDAUCClassifier(alpha=1e-308), SGDAUCClassifier(C=1e308)):
         with pytest.raises(
             ValueError, match=r"alpha=.* is too small or too large .* choose another alpha or C"
         ):
@@ -505,4 +505,4 @@ def test_an_alpha_without_a_schedule_is_named():
         with pytest.raises(ValueError, match="alpha"):
             model.partial_fit(X, y)
     with pytest.raises(ValueError, match="alpha"):
-        KernelAUCClassifier(C=1e305, **PAPER, solver="sgd").fit(X, y)
+        KernelAUCClassifier(C=1e308, **PAPER, solver="sgd").fit(X, y)

@@ -515,7 +515,7 @@ def test_extreme_values_are_named(model):
     X, y = cancer()
     with pytest.raises(ValueError, match="standardize"):
         clone(model).set_params(standardize=False).fit(X * 1e200, y)
-    with pytest.raises(ValueError, match="extreme values in X"):
+    with pytest.raises(ValueError, match="X, column 0, is too large to be standardised"):
         clone(model).partial_fit(X * 1e200, y)
 
 

@@ -327,14 +327,14 @@ def first_step(square: float) -> float:
 
 def _schedule_start(alpha: Any, eta0: float) -> Any:
     """Steps that the schedule begins after, for a first step of ``eta0``."""
-    with np.errstate(over="ignore", under="ignore"):
-        product = np.asarray(alpha * eta0)
-    if not ((product > 1e-300) & (product < 1e300)).all():
+    with np.errstate(over="ignore", under="ignore", divide="ignore"):
+        start = 1.0 / np.asarray(alpha * eta0)
+    if not ((start > 0.0) & np.isfinite(start)).all():
         raise ValueError(
             f"alpha={np.min(alpha):.3g}, which is 1 / (C n) unless it is given, is too small or too "
             f"large for rows whose first step is {eta0:.3g}: choose another alpha or C."
         )
-    return 1.0 / product
+    return start
 
 
 class _Draw:
