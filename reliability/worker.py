@@ -18,6 +18,9 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
+#: Characters of a violation's text that are kept.
+MOST_TEXT = 4000
+
 #: Seconds within which a worker must have started, or made its next case.
 START_LIMIT = 120.0
 
@@ -160,7 +163,7 @@ def run_case(check: Any, number: int, seed: int, announce: Any = None) -> dict[s
         "name": name,
         "outcome": outcome,
         "seconds": time.monotonic() - began,
-        "violation": violation,
+        "violation": violation if len(violation) <= MOST_TEXT else violation[-MOST_TEXT:],
     }
 
 
