@@ -339,4 +339,4 @@ def case(number: int, seed: int) -> Case:
         law.check(model, data, rng)
         return f"{law.name}"
 
-    return Case(name, run, limit=90.0 if auto else 20.0)
+    return Case(name, run, limit=240.0 if auto else 60.0)
