@@ -138,7 +138,7 @@ def row_order(model: Model, data: Data, rng: Rng) -> None:
 def column_order(model: Model, data: Data, rng: Rng) -> None:
     order = rng.permutation(data.X.shape[1])
     one = fit(model, data)
-    points = one.get_params()["landmarks"] if "landmarks" in one.get_params() else None
+    points = one.get_params().get("landmarks")
     moved = {"landmarks": points[:, order]} if isinstance(points, np.ndarray) else {}
     other = fit(model, replace(data, X=data.X[:, order]), **moved)
     within = allowed(model, one, data.X)
