@@ -363,7 +363,9 @@ def _scaled(power: int) -> Maker:
 
 
 def _moved(offset: float) -> Maker:
-    return lambda rng, X: Hostile(f"X plus {offset:g}", X + offset, ranks_like=X)
+    # Beyond 1e16 all digits of X are lost.
+    like = abs(offset) < 1e16
+    return lambda rng, X: Hostile(f"X plus {offset:g}", X + offset, ranks_like=X if like else None)
 
 
 def _sparse_moved(offset: float) -> Maker:
