@@ -57,9 +57,13 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     return options
 
 
+def _module(name: str) -> str:
+    return f"reliability.{name}"
+
+
 def run(name: str, options: argparse.Namespace) -> Summary:
     """Run one check as the command line asks, and print what came of it."""
-    module = f"reliability.{name}"
+    module = _module(name)
     total: int | None = options.cases
     if total is None and options.minutes is None:
         total = int(import_module(module).FULL)
@@ -94,7 +98,7 @@ def main(arguments: list[str] | None = None) -> int:
         write_page()
         return 0
     names = list(CHECKS) if options.name == "all" else [options.name]
-    there = [name for name in names if find_spec(f"reliability.{name}")]
+    there = [name for name in names if find_spec(_module(name))]
     if not there:
         print(f"There is no module reliability/{options.name}.py.", file=sys.stderr)
         return 2
