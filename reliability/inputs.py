@@ -138,7 +138,7 @@ def _draw_param(rng: np.random.Generator, target: Target, given: dict[str, Any])
 def _draw_rows(rng: np.random.Generator, target: Target, given: dict[str, Any]) -> Plan:
     kind = hostile_rows.KINDS[int(rng.integers(len(hostile_rows.KINDS)))]
     value = _expected(target, "X", pick(kind, rng, given["X"]))
-    at_fit = "y" not in target.arguments or target.name == "fit_table" or rng.random() < 0.7
+    at_fit = not target.scores_new or rng.random() < 0.7
     new_shape = _shape(value.value) != given["X"].shape or issparse(value.value)
     if not at_fit and (new_shape or value.ranks_like is not None):
         value = replace(value, must="either", ranks_like=None)
@@ -156,11 +156,14 @@ def _expected(target: Target, argument: str, value: Hostile) -> Hostile:
     if target.name in ("TableModel", "fit_table") and argument in ("X", "y"):
         # Missing values, text and missing labels are its trade; arrays have no names for columns.
         frame = argument == "y" or type(value.value).__module__.split(".")[0] in ("pandas", "polars")
-        return replace(value, must="scored" if frame and value.must == "scored" else "either")
+        valid = frame and value.must == "scored" and "empty" not in value.what  # no text, no label
+        return replace(value, must="scored" if valid else "either")
     if argument in ("positive", "y_true") and value.must == "scored":
         return replace(value, must="either")  # flags are true or false, not labels of any kind
     if argument == "y" and (target.name in _UNLABELLED or target.name == "LandmarkCoverageDisplay"):
         return replace(value, must="either", twin=None)
+    if target.name == "LandmarkCoverageDisplay" and issparse(value.value):
+        return replace(value, must="either")  # it was fitted to dense rows
     if target.name in ("to_onnx", "permutation_importance", "mean_squared_gradient", *_UNLABELLED):
         return replace(value, must="either" if value.must == "scored" else value.must)
     return value
@@ -175,7 +178,7 @@ def run(plan: Plan) -> str:
         warnings.simplefilter("always")
         try:
             answer = _call(plan, plan.hostile.value)
-        except (ValueError, TypeError) as error:
+        except (ValueError, TypeError, MemoryError) as error:
             return _refused(plan, error)
         except FileNotFoundError as error:
             return _refused(plan, error) if isinstance(plan.hostile.value, str) else _unexpected(error)

@@ -38,6 +38,8 @@ class Target:
     """Parameters to be tried with hostile values."""
     standardizes: bool = False
     """Whether scores must not depend on the units of columns."""
+    scores_new: bool = False
+    """Whether it is fitted to X and then asked about "X_new"."""
     tunes: bool = False
     """Whether rounding may lead to another choice of hyper-parameters."""
 
@@ -147,10 +149,13 @@ def table(given: Given, params: Params) -> np.ndarray:
 def table_with_target(given: Given, params: Params) -> np.ndarray:
     """``fit_table`` on a frame that holds the labels."""
     frame = as_table(given["X"])
-    if isinstance(frame, pl.DataFrame):
-        frame = frame.with_columns(pl.Series("label", given["y"]))
-    elif hasattr(frame, "assign"):
-        frame = frame.assign(label=given["y"])
+    try:
+        if isinstance(frame, pl.DataFrame):
+            frame = frame.with_columns(pl.Series("label", given["y"]))
+        elif hasattr(frame, "assign"):
+            frame = frame.assign(label=given["y"])
+    except Exception as error:  # no frame can be made of it, so there is nothing to hand in
+        raise ValueError(f"X and y make no table: {error}") from None
     model = aucmax.fit_table(frame, "label", **params)
     scores = model.decision_function(frame)
     check_scores(model, frame, scores, _rows(frame))
@@ -166,7 +171,7 @@ def scored(function: Callable[..., Any], *names: str) -> Callable[[Given, Params
             arguments["sample_weight"] = given["sample_weight"]
         answer = function(**arguments, **params)
         numbers = np.array(_numbers(answer), dtype=np.float64)
-        if not np.isfinite(numbers[:1]).all():
+        if np.isnan(numbers[:1]).any():
             raise Violation(f"{function.__name__} gave {answer}")
         return numbers
 
@@ -198,7 +203,7 @@ def auc_interval(given: Given, params: Params) -> np.ndarray:
 
 
 def compare(given: Given, params: Params) -> np.ndarray:
-    given = {**given, "score_a": given["y_score"], "score_b": np.arange(len(given["y_true"])) * 1.0}
+    given = {**given, "score_a": given["y_score"], "score_b": np.arange(len(given["plain_y"])) * 1.0}
     answer = scored(metrics.compare_roc_auc, "y_true", "score_a", "score_b")(given, params)
     a, b, difference, low, high, p = answer
     kept = 0 <= a <= 1 and 0 <= b <= 1 and -1 <= low <= difference <= high <= 1 and 0 <= p <= 1
@@ -281,7 +286,7 @@ def _estimator(kind: str, call: Callable[[Given, Params], np.ndarray], params: P
     )
     standardizes = bool(params.get("standardize", True)) and not kind.endswith("Features")
     names = tuple(inspect.signature(cls).parameters)
-    return Target(kind, arguments, call, params, names, standardizes, tunes)
+    return Target(kind, arguments, call, params, names, standardizes, scores_new=True, tunes=tunes)
 
 
 def _signature(function: Callable[..., Any]) -> tuple[str, ...]:

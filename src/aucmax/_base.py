@@ -406,6 +406,11 @@ def scale_rows(scaler: StandardScaler | QuantileScaler | MetricScaler | None, X:
     """Rows through a fitted scaler; themselves if there is none."""
     if scaler is None:
         return X
+    if is_sparse(X) and getattr(getattr(scaler, "scaler", scaler), "with_mean", False):
+        raise ValueError(
+            "X is sparse, and the model was fitted to dense rows, which it centres: pass X.toarray(), "
+            "or fit the model to sparse rows."
+        )
     return X.scaled_by(scaler) if is_elsewhere(X) else scaler.transform(X)
 
 

@@ -49,7 +49,7 @@ def is_dask(X: Any) -> bool:
 
 def is_remote(X: Any) -> bool:
     """Whether checked rows are held by other processes: products are asked of them, and a few rows."""
-    return bool(getattr(X, "remote", False))
+    return getattr(X, "remote", False) is True  # a LazyFrame of polars has a method of that name
 
 
 def is_elsewhere(X: Any) -> bool:
@@ -150,6 +150,8 @@ def check_rows(estimator: Any, X: Any, y: Any = "no_validation", *, reset: bool 
     """
     from sklearn.utils.validation import validate_data
 
+    if type(X).__name__ == "LazyFrame":
+        raise TypeError("X is a polars LazyFrame, which holds no rows yet: pass X.collect().")
     if is_elsewhere(X):  # they were checked when they were read
         estimator.n_features_in_ = X.shape[1]
         return X if isinstance(y, str) else (X, y)
@@ -175,7 +177,7 @@ def check_rows(estimator: Any, X: Any, y: Any = "no_validation", *, reset: bool 
         what = "X and y must have as many rows" if both else "X must be a table of numbers"
         raise kind(f"{what}: {error}") from None
     rows, *rest = checked if isinstance(checked, tuple) else (checked,)
-    rows = _short_indices(rows)
+    rows = _short_indices(_added_up(rows))
     _check_finite(rows, _column_names(X))
     return (rows, *rest) if rest else rows
 
@@ -315,6 +317,15 @@ def _is_number(value: Any) -> bool:
     except (TypeError, ValueError):
         return False
     return True
+
+
+def _added_up(X: Any) -> Any:
+    """CSR with one entry for each place; entries that come twice stand for their sum."""
+    if not is_sparse(X) or X.has_canonical_format:
+        return X
+    X = X.copy()  # the caller's stays as it is
+    X.sum_duplicates()
+    return X
 
 
 def _short_indices(X: Any) -> Any:

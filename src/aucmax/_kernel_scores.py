@@ -169,7 +169,7 @@ class KernelScores:
         strategies = (*STRATEGIES, "auto")
         if isinstance(self.landmarks, str):
             check_choice("landmarks", self.landmarks, strategies)
-        elif np.ndim(self.landmarks) != 2:
+        elif not _is_table(self.landmarks):
             raise ValueError(
                 f"landmarks must be one of {strategies} or a dense array of shape (v, d); "
                 f"got {self.landmarks!r}."
@@ -564,3 +564,11 @@ class KernelScores:
         """Restore a model; version 0.1 named the weights over landmarks ``coef_``."""
         state = {("dual_coef_" if name == "coef_" else name): value for name, value in state.items()}
         super().__setstate__(state)  # type: ignore[misc]
+
+
+def _is_table(values: Any) -> bool:
+    """Whether an array can be made of values that has rows and columns."""
+    try:
+        return np.ndim(values) == 2
+    except ValueError:  # rows of different lengths
+        return False

@@ -67,6 +67,8 @@ class Checkpoint:
     def __init__(
         self, path: str | os.PathLike[str] | None = None, fit: Mapping[str, str] | None = None
     ) -> None:
+        if not isinstance(path, str | os.PathLike | None):
+            raise TypeError(f"checkpoint must be the path of a file or None; got {path!r}.")
         self.path = None if path is None else Path(path)
         self._fit, self._lock = dict(fit or {}), threading.Lock()
         self._state: dict[str, Any] = {}

@@ -146,6 +146,8 @@ def permutation_importance(
     from sklearn.inspection import permutation_importance as permute
 
     check_number("n_repeats", n_repeats, low=1, closed=True, integer=True)
+    if X is None:
+        raise ValueError("X must give rows to shuffle, best those that the model was not fitted to.")
     rows, fitted, names, membership = _unwrap(model, X)
     if is_sparse(rows):
         raise ValueError("X must be dense: a sparse matrix shuffled column by column is slow.")

@@ -44,6 +44,9 @@ __all__ = ["OnnxError", "to_onnx"]
 #: Largest difference from Python, of the largest score; of probabilities, as it is.
 TOLERANCE = 1e-5
 
+#: Of the largest weight, what a score must be to be more than rounding (with a margin).
+_ROUNDING = 1e-8
+
 #: Rows made to compare on where none are given.
 _MADE_ROWS = 64
 
@@ -200,13 +203,21 @@ def _compare(model: Any, made: Any, graph: Graph, X: Any) -> None:
         what: np.concatenate(each)
         for what, each in zip(graph.outputs, zip(*batches, strict=True), strict=True)
     }
-    largest = float(np.abs(expected["score"]).max(initial=1e-300))
+    # Where all rows are alike, scores are the rounding of the terms that they are sums of.
+    terms = _ROUNDING * float(np.abs(_weights(_last(model))).max(initial=0.0))
+    largest = float(np.abs(expected["score"]).max(initial=max(terms, 1e-300)))
     advice = ""
     if graph.input_type == np.float32:
         advice = ' Numbers that float32 cannot hold closely enough need input_type="float64".'
     for what, scale in (("score", largest), ("probability", 1.0)):
         if what in found:
             _refuse_difference(what, found[what], expected[what], scale, advice)
+
+
+def _weights(model: Any) -> np.ndarray:
+    """Those that a score is the weighted sum with."""
+    model = getattr(model, "model_", model)
+    return np.asarray(getattr(model, "dual_coef_", getattr(model, "coef_", 0.0)))
 
 
 def _refuse_difference(
@@ -257,7 +268,10 @@ def _column(values: Any, graph: Graph, name: str) -> np.ndarray:
 
 
 def _wide(rows: Any) -> np.ndarray:
-    return np.asarray(rows.toarray() if is_sparse(rows) else rows, dtype=np.float64)
+    try:
+        return np.asarray(rows.toarray() if is_sparse(rows) else rows, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"X must hold numbers to compare scores on: {error}") from None
 
 
 def _quietly(call: Any, rows: np.ndarray) -> Any:

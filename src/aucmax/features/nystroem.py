@@ -196,7 +196,12 @@ class NystroemFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     def _choose(self, X: Any, y: Array | None, weight: Array) -> tuple[Array, int]:
         if not isinstance(self.landmarks, str):
             refuse_odd("landmarks", self.landmarks)
-            points = check_array(self.landmarks, dtype=X.dtype, copy=True, input_name="landmarks")
+            try:
+                points = check_array(self.landmarks, dtype=X.dtype, copy=True, input_name="landmarks")
+            except (TypeError, ValueError) as error:
+                raise ValueError(
+                    f"landmarks must be one of {STRATEGIES} or a dense array of shape (v, d): {error}"
+                ) from None
             if points.shape[1] != X.shape[1]:
                 raise ValueError(
                     f"landmarks has {points.shape[1]} columns, X has {X.shape[1]}: they must agree."
