@@ -14,7 +14,6 @@ from aucmax import (
     to_onnx,
 )
 from aucmax.importance import permutation_importance
-from aucmax.thresholds import choose_threshold, measure_threshold
 
 RNG = np.random.default_rng(0)
 X = np.where(RNG.random((60, 3)) < 0.4, 0.0, RNG.normal(size=(60, 3)))
@@ -90,15 +89,3 @@ def test_rows_that_a_graph_cannot_be_compared_on_are_named():
     for rows in (np.full((4, 3), "text"), [[1.0], [2.0, 3.0]], pl.DataFrame({"a": [[1.0]]})):
         with pytest.raises((TypeError, ValueError), match=r"\bX\b"):
             to_onnx(model, X=rows)
-
-
-@pytest.mark.parametrize("aim", [1.0, [1.0], len, b"youden"])
-def test_an_aim_that_is_none_is_named(aim):
-    with pytest.raises(TypeError, match="aim must be"):
-        choose_threshold(Y == 1, X[:, 0], aim)
-
-
-@pytest.mark.parametrize("threshold", [np.nan, "0.5", None, [0.1, 0.2], 1j])
-def test_a_threshold_that_is_no_number_is_named(threshold):
-    with pytest.raises(ValueError, match="threshold must be a number; got"):
-        measure_threshold(Y == 1, X[:, 0], threshold)
