@@ -162,6 +162,8 @@ def _expected(target: Target, argument: str, value: Hostile) -> Hostile:
         return replace(value, must="either")  # flags are true or false, not labels of any kind
     if argument == "y" and (target.name in _UNLABELLED or target.name == "LandmarkCoverageDisplay"):
         return replace(value, must="either", twin=None)
+    if target.name in (*_UNLABELLED, "to_onnx") and value.what in ("a row too few", "None", "one row"):
+        return replace(value, must="either")  # labels are not looked at; None is the default
     if target.name == "LandmarkCoverageDisplay" and issparse(value.value):
         return replace(value, must="either")  # it was fitted to dense rows
     if target.name in ("to_onnx", "permutation_importance", "mean_squared_gradient", *_UNLABELLED):
