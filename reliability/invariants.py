@@ -26,7 +26,7 @@ from sklearn.model_selection import StratifiedKFold
 from threadpoolctl import threadpool_limits
 
 import aucmax
-from reliability import model_zoo
+from reliability import measures, model_zoo
 from reliability.harness import Case, Violation
 from reliability.hostile import scratch_file
 from reliability.model_zoo import Model
@@ -296,6 +296,25 @@ def exported(model: Model, data: Data, rng: Rng) -> None:
         raise Violation(f"the ONNX graph differs by {apart:.3g} of {np.abs(expected).max():.3g}")
 
 
+def measured(model: Model, data: Data, rng: Rng) -> None:
+    """Metrics, thresholds and calibrators: row order, weights as copies, weight 0 as absence."""
+    scores, positive = data.X[:, 0], data.y == data.y.max()
+    order, copies = rng.permutation(len(scores)), rng.integers(1, 4, size=len(scores))
+    aim = ("youden", "cost=3", "recall=0.7", "fpr=0.3")[int(rng.integers(4))]
+    one = measures.all_numbers(positive, scores, None, aim)
+    agree(one, measures.all_numbers(positive[order], scores[order], None, aim), 1e-9, "rows in order")
+    given = (copies + 0.0) * (rng.random(len(scores)) < 0.8)
+    for label in (True, False):
+        given[np.flatnonzero(positive == label)[:3]] = 1.0
+    there = given > 0
+    whole = measures.all_numbers(positive, scores, given, aim)
+    part = measures.all_numbers(positive[there], scores[there], given[there], aim)
+    agree(whole, part, 1e-12, "weight 0 as absence")
+    weighted = measures.counted(positive, scores, copies + 0.0, aim)
+    repeated = measures.counted(np.repeat(positive, copies), np.repeat(scores, copies), None, aim)
+    agree(weighted, repeated, 1e-9, "weights as copies")
+
+
 _EXACT = ("linear", "kernel, every row", "kernel, given landmarks", "rank svm")
 _MAPS = ("nystroem", "fourier")
 _WEIGHTED = (*_EXACT, "kernel", "fourier kernel", "sgd", "kernel sgd")
@@ -323,6 +342,7 @@ LAWS = (
     Law("threads", threads, (*_FITTED, *_MAPS)),
     Law("sparse", sparse_rows, ("linear", "kernel, every row", "rank svm")),
     Law("onnx", exported, (*_WEIGHTED, "kernel cv", "linear cv", "oam", "solam", "table")),
+    Law("metrics", measured, ("scores",)),
     Law("row order of auto", row_order, _AUTO, 0.08),
     Law("threads of auto", threads, _AUTO, 0.08),
     Law("verbose of auto", verbose, _AUTO, 0.08),

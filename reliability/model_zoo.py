@@ -174,4 +174,5 @@ _KINDS: dict[str, Callable[[Rng, np.ndarray], Model]] = {
     "fourier": _fourier,
     "table": _table,
     "auto": _auto,
+    "scores": lambda rng, X: Model("metrics, thresholds, calibrators", object),
 }
