@@ -142,6 +142,8 @@ def _draw_rows(rng: np.random.Generator, target: Target, given: dict[str, Any]) 
     new_shape = _shape(value.value) != given["X"].shape or issparse(value.value)
     if not at_fit and (new_shape or value.ranks_like is not None):
         value = replace(value, must="either", ranks_like=None)
+    if at_fit and target.draws and isinstance(value.value, np.memmap):
+        value = replace(value, twin=None)  # of rows that are not in memory, draws are by place
     if issparse(value.value) and target.params.get("standardize") == "quantile":
         value = replace(value, must="either")  # ranks would make it dense
     return Plan(target, given, "X", value, at_fit=at_fit)
@@ -164,6 +166,10 @@ def _expected(target: Target, argument: str, value: Hostile) -> Hostile:
         return replace(value, must="either", twin=None)
     if target.name in (*_UNLABELLED, "to_onnx") and value.what in ("a row too few", "None", "one row"):
         return replace(value, must="either")  # labels are not looked at; None is the default
+    if target.name in (*_UNLABELLED, "mean_squared_gradient") and argument == "sample_weight":
+        value = replace(value, must="either" if "but one" in value.what else value.must)
+    if target.name == "measure_threshold" and value.what == "labels: one class":
+        return replace(value, must="either")
     if target.name == "LandmarkCoverageDisplay" and issparse(value.value):
         return replace(value, must="either")  # it was fitted to dense rows
     if target.name in ("to_onnx", "permutation_importance", "mean_squared_gradient", *_UNLABELLED):
@@ -180,7 +186,7 @@ def run(plan: Plan) -> str:
         warnings.simplefilter("always")
         try:
             answer = _call(plan, plan.hostile.value)
-        except (ValueError, TypeError, MemoryError) as error:
+        except (ValueError, TypeError, MemoryError, TimeoutError) as error:
             return _refused(plan, error)
         except FileNotFoundError as error:
             return _refused(plan, error) if isinstance(plan.hostile.value, str) else _unexpected(error)

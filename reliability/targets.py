@@ -40,6 +40,8 @@ class Target:
     """Whether scores must not depend on the units of columns."""
     scores_new: bool = False
     """Whether it is fitted to X and then asked about "X_new"."""
+    draws: bool = False
+    """Whether rows have a part that are drawn at random."""
     tunes: bool = False
     """Whether rounding may lead to another choice of hyper-parameters."""
 
@@ -264,11 +266,13 @@ def export(given: Given, params: Params) -> np.ndarray:
 KERNEL = {"preset": "paper", "C": 1.0, "n_landmarks": 12, "random_state": 0}
 GRID = {"preset": "paper", "Cs": [0.1, 10.0], "cv": 2, "n_landmarks": 10, "random_state": 0}
 TABLE = {"preset": "paper", "Cs": [1.0, 10.0], "cv": 2, "n_landmarks": 10}
+#: More landmarks than a case has rows.
+_EVERY_ROW = 200
 _CHOICES: dict[str, tuple[Any, ...]] = {
     "kernel": ("rbf", "rbf", "laplacian", "rbf+laplacian", "polynomial", "linear"),
     "standardize": (True, True, False, "quantile"),
     "landmarks": ("kmeans", "class-kmeans", "root-kmeans", "uniform"),
-    "n_landmarks": (5, 12, 200),
+    "n_landmarks": (5, 12, _EVERY_ROW),
     "C": (0.01, 1.0, 10.0, 1e4),
 }
 
@@ -286,7 +290,11 @@ def _estimator(kind: str, call: Callable[[Given, Params], np.ndarray], params: P
     )
     standardizes = bool(params.get("standardize", True)) and not kind.endswith("Features")
     names = tuple(inspect.signature(cls).parameters)
-    return Target(kind, arguments, call, params, names, standardizes, scores_new=True, tunes=tunes)
+    every_row = params.get("n_landmarks", 0) == _EVERY_ROW and params.get("solver") != "sgd"
+    draws = not (kind.startswith("Linear") or kind == "KernelRankSVM" or every_row)
+    return Target(
+        kind, arguments, call, params, names, standardizes, scores_new=True, draws=draws, tunes=tunes
+    )
 
 
 def _signature(function: Callable[..., Any]) -> tuple[str, ...]:

@@ -4,16 +4,23 @@ import numpy as np
 import polars as pl
 import pytest
 from scipy import sparse
+from sklearn.base import clone
 
 from aucmax import (
     KernelAUCClassifier,
     KernelRankSVM,
+    LandmarkCoverageDisplay,
     LinearAUCClassifier,
+    LinearAUCClassifierCV,
     NystroemFeatures,
     SGDAUCClassifier,
     to_onnx,
 )
-from aucmax.importance import permutation_importance
+from aucmax.evaluation import evaluate
+from aucmax.features.landmarks import _distinct
+from aucmax.importance import mean_squared_gradient, permutation_importance
+from aucmax.metrics import roc_auc, roc_auc_interval
+from aucmax.thresholds import Aim
 
 RNG = np.random.default_rng(0)
 X = np.where(RNG.random((60, 3)) < 0.4, 0.0, RNG.normal(size=(60, 3)))
@@ -89,3 +96,113 @@ def test_rows_that_a_graph_cannot_be_compared_on_are_named():
     for rows in (np.full((4, 3), "text"), [[1.0], [2.0, 3.0]], pl.DataFrame({"a": [[1.0]]})):
         with pytest.raises((TypeError, ValueError), match=r"\bX\b"):
             to_onnx(model, X=rows)
+
+
+@pytest.mark.parametrize("pos_label", [[0, 1], np.array([]), np.array([1])])
+def test_a_positive_label_that_is_none_is_named(pos_label):
+    for measure in (roc_auc, roc_auc_interval):
+        with pytest.raises(ValueError, match="pos_label must be one label of y_true; got"):
+            measure(Y, X[:, 0], pos_label=pos_label)
+
+
+RAGGED = [[label] * (1 + row % 2) for row, label in enumerate(Y.tolist())]
+
+
+@pytest.mark.parametrize(
+    "model", [KERNEL, LinearAUCClassifier(), NystroemFeatures(5, landmarks="class-kmeans")]
+)
+def test_labels_that_are_lists_are_named(model):
+    with pytest.raises(ValueError, match=r"\by must hold one label per row"):
+        model.fit(X, RAGGED)
+
+
+def test_lists_in_place_of_flags_are_named():
+    with pytest.raises(ValueError, match="positive must hold true or false for each row"):
+        evaluate(RAGGED, X[:, 0])
+
+
+def test_labels_of_a_transformer_are_checked_where_they_are_used():
+    labels = np.where(Y == 1, "a", "b").astype(object)
+    labels[3] = None
+    with pytest.raises(ValueError, match="row 3 has no label"):
+        NystroemFeatures(5, landmarks="class-kmeans").fit(X, labels)
+    with pytest.raises(ValueError, match="row 3 has no label"):
+        LandmarkCoverageDisplay.from_estimator(KERNEL.fit(X, Y), X, labels)
+
+
+@pytest.mark.parametrize("text", [1.5, None, ["youden"], 1j])
+def test_an_aim_is_parsed_from_text_alone(text):
+    with pytest.raises(TypeError, match="aim must be text such as"):
+        Aim.parse(text)
+
+
+def test_importances_of_sparse_rows_and_of_extreme_ones_are_named():
+    fitted = KERNEL.fit(X, Y)
+    with pytest.raises(ValueError, match="X is sparse, and the model was fitted to dense rows"):
+        mean_squared_gradient(fitted, sparse.csr_array(X))
+    extreme = X.copy()
+    extreme[5] = 1.7e308
+    with pytest.raises(ValueError, match=r"The gradient at row \d+ of X is not finite"):
+        mean_squared_gradient(fitted, extreme)
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        np.ma.MaskedArray(X, mask=X > 1),
+        X + 1j,
+        sparse.csr_array(X + 1j),
+        sparse.csr_array((60, 10**9)),
+        np.ones((4, 2)),
+    ],
+    ids=["masked", "complex", "complex sparse", "wide", "narrow"],
+)
+def test_a_graph_is_compared_on_rows_that_the_model_takes(rows):
+    pytest.importorskip("onnxruntime")
+    with pytest.raises(ValueError, match=r"\bX\b"):
+        to_onnx(LinearAUCClassifier().fit(X, Y), X=rows)
+
+
+@pytest.mark.parametrize("C", [5e-324, 1e300])
+def test_the_smallest_and_the_largest_cost_are_refused_by_name(C):
+    with pytest.raises(ValueError, match=r"\bC\b"):
+        LinearAUCClassifier(C=C).fit(X, Y)
+
+
+@pytest.mark.parametrize(
+    "model", [LinearAUCClassifier(), KERNEL, SGDAUCClassifier(), NystroemFeatures(5)]
+)
+@pytest.mark.parametrize("verbose", [np.array([]), np.ones((2, 2)), "loud", -1])
+def test_a_verbosity_that_is_no_number_is_named(model, verbose):
+    with pytest.raises(ValueError, match="verbose must be "):
+        clone(model).set_params(verbose=verbose).fit(X, Y)
+
+
+def test_distinct_rows_of_many_columns():
+    rows = np.zeros((6, 5000))
+    rows[[1, 4], 4999] = 2.0
+    rows[2] = -0.0
+    rows[3, 0] = -1.0
+    found = _distinct(rows)
+    assert sorted(map(tuple, found[:, [0, 4999]].tolist())) == [(-1.0, 0.0), (0.0, 0.0), (0.0, 2.0)]
+    np.testing.assert_array_equal(found, _distinct(rows[::-1]))
+
+
+def test_a_frame_of_arrow_with_nulls_is_refused_by_name():
+    arrow = pytest.importorskip("pyarrow")
+    table = arrow.table({"a": [None, *X[1:, 0].tolist()], "b": X[:, 1], "c": X[:, 2]})
+    with pytest.raises((TypeError, ValueError), match=r"\bX\b"):
+        LinearAUCClassifier().fit(table, Y)
+
+
+def test_weights_that_are_too_large_for_the_stochastic_solver_are_named():
+    weight = np.ones(60)
+    weight[7] = 1e300
+    with pytest.raises(ValueError, match="sample_weight"):
+        SGDAUCClassifier(random_state=0).fit(X, Y, weight)
+
+
+def test_weights_that_leave_a_fold_without_a_class_are_named():
+    weight = (np.arange(60) == Y.argmax()) + (np.arange(60) < 20) * (Y == 0) + 0.0
+    with pytest.raises(ValueError, match="of non-zero weight"):
+        LinearAUCClassifierCV(cv=2).fit(X, Y, weight)

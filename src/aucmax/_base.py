@@ -20,6 +20,7 @@ from aucmax._checks import (
     check_flag,
     check_labels,
     check_rows,
+    check_verbose,
     check_weight,
     drop_absent,
     is_dask,
@@ -71,6 +72,7 @@ class RankingClassifier(ClassifierMixin, BaseEstimator):
     def _fit(self, X: Any, y: Any, sample_weight: Any = None, **extra: Any) -> Any:
         """Check, standardise, learn; ``_fit_columns`` gets what ``_prepare`` makes of the rest."""
         self._check_params()
+        check_verbose(getattr(self, "verbose", 0))
         began = time.monotonic()
         with all_or_nothing(self), open_rows(X, y, sample_weight, self._takes_blocks) as given:
             if given is not None:
@@ -109,8 +111,8 @@ class RankingClassifier(ClassifierMixin, BaseEstimator):
                     self._fit_columns(self._scaled(X), codes, weight, **extra)
             except FloatingPointError as error:
                 raise ValueError(
-                    f"The fit cannot go on: {error}. Check for extreme values in X and sample_weight, "
-                    "and standardize the features."
+                    f"The fit cannot go on: {error}. Check for extreme values in X, sample_weight "
+                    "and C, and standardize the features."
                 ) from None
         return self
 

@@ -94,6 +94,12 @@ def check_flag(name: str, value: Any) -> None:
         raise ValueError(f"{name} must be True or False; got {value!r}.")
 
 
+def check_verbose(value: Any) -> None:
+    """Refuse a verbosity that is neither a flag nor a whole number."""
+    if not is_flag(value):
+        check_number("verbose", value, closed=True, integer=True)
+
+
 def random_generator(random_state: Any) -> np.random.RandomState:
     """The generator that ``random_state`` stands for in scikit-learn."""
     from sklearn.utils import check_random_state
@@ -290,8 +296,10 @@ def _column(index: int, names: list[str] | None) -> str:
 def _refuse_text(X: Any) -> None:
     """Name the first column and row that hold text or dates, if any do."""
     names = _column_names(X)
-    if names is not None and hasattr(X, "shape"):
-        columns = [X.iloc[:, i] if hasattr(X, "iloc") else X[:, i] for i in range(len(names))]
+    if names is not None and hasattr(X, "iloc"):
+        columns = [X.iloc[:, i] for i in range(len(names))]
+    elif names is not None and hasattr(X, "get_columns"):
+        columns = X.get_columns()
     else:
         table = np.array([]) if is_sparse(X) else np.asarray(X, dtype=object)
         columns = list(table.T) if table.ndim == 2 else []
@@ -372,6 +380,7 @@ def check_labels(y: Any, name: str = "y") -> None:
         raise ValueError(f"{name} must be a one-dimensional array of labels; got a sparse matrix.")
     if getattr(getattr(y, "dtype", None), "kind", "") not in "mM":  # times can be told apart
         refuse_odd(name, y)
+    _refuse_ragged(name, y)
     # As objects: a list of text with a NaN in it would otherwise become the text "nan".
     labels = y if getattr(y, "dtype", None) is not None else np.asarray(y, dtype=object)
     if isinstance(labels.dtype, np.dtype) and labels.dtype.kind in "biuUS":
@@ -390,6 +399,14 @@ def check_labels(y: Any, name: str = "y") -> None:
             f"{name} mixes text and other labels: row {here} has {flat[here]!r}, row {there} has "
             f"{flat[there]!r}. Use labels of one kind, for example [str(label) for label in {name}]."
         )
+
+
+def _refuse_ragged(name: str, y: Any) -> None:
+    """Refuse lists in place of labels."""
+    try:
+        np.asarray(y)
+    except ValueError as error:
+        raise ValueError(f"{name} must hold one label per row: {error}") from None
 
 
 def check_classes(y: np.ndarray) -> None:

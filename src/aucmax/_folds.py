@@ -114,7 +114,7 @@ def check_folds(folds: Sequence[Fold], codes: np.ndarray, classes: np.ndarray) -
             if missing.size:
                 raise ValueError(
                     f"Fold {number} of {len(folds)} has no row of class "
-                    f"{classes.tolist()[missing[0]]!r} in its {part} part, so that there is no pair to "
-                    "rank. Use fewer folds, or a splitter that keeps classes together "
-                    "(StratifiedKFold, StratifiedGroupKFold)."
+                    f"{classes.tolist()[missing[0]]!r} of non-zero weight in its {part} part, so that "
+                    "there is no pair to rank. Use fewer folds, or a splitter that keeps classes "
+                    "together (StratifiedKFold, StratifiedGroupKFold)."
                 )

@@ -42,7 +42,10 @@ def check_scored(
 def check_positive(positive: Any) -> np.ndarray:
     """True or false for each row."""
     refuse_odd("positive", positive)
-    flags = np.asarray(positive)
+    try:
+        flags = np.asarray(positive)
+    except ValueError as error:  # lists of different lengths
+        raise ValueError(f"positive must hold true or false for each row: {error}") from None
     if flags.ndim != 1:
         raise ValueError(f"positive must be one-dimensional; its shape is {flags.shape}.")
     if flags.dtype == bool:

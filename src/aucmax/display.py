@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from aucmax._checks import check_number, check_rows, is_sparse
+from aucmax._checks import check_labels, check_number, check_rows, is_sparse
 from aucmax.features.kernels import RADIAL
 from aucmax.features.nystroem import NystroemFeatures
 
@@ -366,6 +366,8 @@ class LandmarkCoverageDisplay:
                 'feature_map="nystroem" and kernel="rbf", "laplacian" or both.'
             )
         X = check_rows(estimator, X, reset=False)
+        if y is not None:
+            check_labels(y)
         classes = None if y is None else np.asarray(y)
         if classes is not None and len(classes) != X.shape[0]:
             raise ValueError(f"y has {len(classes)} entries for {X.shape[0]} rows of X.")

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from aucmax._base import scale_rows
 from aucmax._checks import check_number, check_rows, check_weight, drop_absent, is_sparse
 from aucmax._scaling import MetricScaler
 from aucmax._threads import over_blocks
@@ -92,8 +93,24 @@ def mean_squared_gradient(model: Any, X: Any = None, *, sample_weight: Any = Non
     rows, fitted, names, membership = _unwrap(model, X)
     weight = check_weight(sample_weight, rows.shape[0])
     rows, _, weight = drop_absent(rows, None, weight)
-    gradient, rows = _gradient(fitted, rows)
-    squares = np.empty((rows.shape[0], len(names)))
+    with np.errstate(over="ignore", invalid="ignore"):  # found and named below
+        squares = _squared_gradients(fitted, rows, membership)
+    finite = np.isfinite(squares).all(axis=1)
+    if not finite.all():
+        raise ValueError(
+            f"The gradient at row {int(finite.argmin())} of X is not finite "
+            f"({int((~finite).sum())} such rows): its features are too extreme for this model."
+        )
+    share = weight / weight.sum()
+    value = share @ squares
+    error = np.sqrt((share**2) @ (squares - value) ** 2)
+    return Importance(names, value, error)
+
+
+def _squared_gradients(fitted: Any, X: Any, membership: np.ndarray) -> np.ndarray:
+    """The squared derivative of the score by each column of the table, for each row."""
+    gradient, rows = _gradient(fitted, X)
+    squares = np.empty((rows.shape[0], membership.shape[1]))
 
     def work(block: slice) -> None:
         dense = rows[block].toarray() if is_sparse(rows) else rows[block]
@@ -101,10 +118,7 @@ def mean_squared_gradient(model: Any, X: Any = None, *, sample_weight: Any = Non
         squares[block] = np.mean([each**2 for each in by_class], axis=0) @ membership
 
     over_blocks(work, rows.shape[0], 8 * (4 * rows.shape[1] + _width(fitted)))
-    share = weight / weight.sum()
-    value = share @ squares
-    error = np.sqrt((share**2) @ (squares - value) ** 2)
-    return Importance(names, value, error)
+    return squares
 
 
 def permutation_importance(
@@ -213,7 +227,7 @@ def _gradient(model: Any, X: Any) -> tuple[Callable[[np.ndarray], Sequence[np.nd
     points = getattr(machine, "landmarks_", getattr(machine, "support_rows_", None))
     coef = getattr(model, "coef_", getattr(model, "dual_coef_", None))
     if isinstance(machine, FourierFeatures) or points is not None:
-        rows = X if scaler is None else scaler.transform(X)
+        rows = scale_rows(scaler, X)
         metric = scaler.metric if isinstance(scaler, MetricScaler) else None
         plain = scaler.scaler if isinstance(scaler, MetricScaler) else scaler
         unit = _deviation(X) if plain is None else 1.0

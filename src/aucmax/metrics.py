@@ -205,6 +205,8 @@ def _split(
     classes = np.unique(labels)
     if classes.size > 2:
         raise ValueError(f"AUC is for two classes; y_true has {classes.size}.")
+    if pos_label is not None and np.ndim(pos_label):
+        raise ValueError(f"pos_label must be one label of y_true; got {pos_label!r}.")
     if pos_label is None:
         if classes.size < 2:
             raise ValueError(f"AUC needs both classes; y_true has only {list(classes)}.")

@@ -34,7 +34,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
-from aucmax._checks import check_choice, is_sparse, warn_user
+from aucmax._checks import check_choice, is_sparse, refuse_odd, warn_user
 from aucmax._files import replacing
 from aucmax._onnx_graph import TEXT, Graph, OnnxError, library, parts_of, probability, score_of
 from aucmax._scaling import MetricScaler, QuantileScaler
@@ -193,6 +193,9 @@ def _compare(model: Any, made: Any, graph: Graph, X: Any) -> None:
         made.SerializeToString(), options, providers=["CPUExecutionProvider"]
     )
     rows = _made_rows(model) if X is None else X
+    width, columns = getattr(rows, "shape", ()), getattr(model, "n_features_in_", None)
+    if columns is not None and len(width) == 2 and width[1] != columns:
+        raise ValueError(f"X has {width[1]} columns, and the model was fitted to {columns}.")
     expected, fed = _expected(model, graph, rows)
     names = [each.name for each in graph.outputs.values()]
     batches = [
@@ -268,6 +271,7 @@ def _column(values: Any, graph: Graph, name: str) -> np.ndarray:
 
 
 def _wide(rows: Any) -> np.ndarray:
+    refuse_odd("X", rows)
     try:
         return np.asarray(rows.toarray() if is_sparse(rows) else rows, dtype=np.float64)
     except (TypeError, ValueError) as error:

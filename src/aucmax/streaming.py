@@ -26,6 +26,7 @@ from aucmax._checks import (
     check_labels,
     check_number,
     check_rows,
+    check_verbose,
     is_auto,
     is_sparse,
 )
@@ -180,6 +181,7 @@ class StreamingClassifier(LinearScores, RankingClassifier):
             Needed in the first call unless ``y`` holds at least two; later calls may leave it out.
         """
         self._check_params()
+        check_verbose(self.verbose)
         if hasattr(self, "learners_"):
             return self._stream(X, y, classes, first=False)
         with all_or_nothing(self):

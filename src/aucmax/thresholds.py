@@ -92,6 +92,8 @@ class Aim:
     @classmethod
     def parse(cls, text: str) -> Aim:
         """The aim that a text such as ``"recall=0.9"`` or ``"recall=90%"`` names."""
+        if not isinstance(text, str):
+            raise TypeError(f"aim must be text such as {_FORMS}; got {text!r}.")
         kind, _, number = (part.strip().lower() for part in text.partition("="))
         if kind == "youden" and "=" not in text:
             return cls()

@@ -17,8 +17,10 @@ from aucmax._checks import (
     all_or_nothing,
     check_choice,
     check_gamma,
+    check_labels,
     check_number,
     check_rows,
+    check_verbose,
     check_weight,
     drop_absent,
     is_auto,
@@ -171,6 +173,7 @@ class NystroemFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         return self
 
     def _check_params(self, y: Any) -> None:
+        check_verbose(self.verbose)
         check_choice("kernel", self.kernel, LANDMARK_KERNELS)
         check_gamma(self.gamma)
         check_number("degree", self.degree, low=1, closed=True, integer=True)
@@ -188,6 +191,7 @@ class NystroemFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     def _check_classes(self, y: Any, n_rows: int) -> Array | None:
         if y is None or not isinstance(self.landmarks, str) or self.landmarks not in OF_CLASSES:
             return None
+        check_labels(y)
         classes = np.asarray(y).ravel()
         if classes.size != n_rows:
             raise ValueError(f"y has {classes.size} entries for {n_rows} rows of X.")

@@ -227,8 +227,8 @@ class Newton:
         tol = self.tol
         if not self._running:
             # A large C is come to from zero by way of smaller ones, followed loosely.
-            stages = int(np.ceil(np.log(C.max() / _LARGE_C) / np.log(_STRIDE)))
-            self._stage = min(max(0, stages), _MOST_STAGES) if self._begin_anew else 0
+            stages = np.ceil((np.log(C.max()) - np.log(_LARGE_C)) / np.log(_STRIDE))
+            self._stage = int(np.clip(stages, 0, _MOST_STAGES)) if self._begin_anew else 0
             self._begin_at(C / _STRIDE**self._stage)
         self._running = True
         while self._stage:

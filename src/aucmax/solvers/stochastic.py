@@ -332,7 +332,8 @@ def _schedule_start(alpha: Any, eta0: float) -> Any:
     if not ((start > 0.0) & np.isfinite(start)).all():
         raise ValueError(
             f"alpha={np.min(alpha):.3g}, which is 1 / (C n) unless it is given, is too small or too "
-            f"large for rows whose first step is {eta0:.3g}: choose another alpha or C."
+            f"large for rows whose first step is {eta0:.3g}: choose another alpha or C, or divide "
+            "sample_weight, whose sum n is, by its mean."
         )
     return start
 
