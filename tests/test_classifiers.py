@@ -46,6 +46,12 @@ def test_scikit_learn_contract(estimator, check):
     check(estimator)
 
 
+@pytest.mark.slow
+@parametrize_with_checks([KernelAUCClassifier()])
+def test_scikit_learn_contract_of_the_default(estimator, check):
+    check(estimator)
+
+
 # What is learnt
 
 

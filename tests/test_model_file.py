@@ -484,8 +484,12 @@ def test_a_model_of_an_older_version_loads_and_scores_as_it_did(path):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # of another scikit-learn, as it will come to be
         model = load_model(path)
-    scores = model.decision_function(make.rows(expected["rows"]))
-    np.testing.assert_allclose(scores, expected["scores"], rtol=1e-6, atol=1e-6)
+    rows = make.rows(expected["rows"])
+    np.testing.assert_allclose(make.scores(model, rows), expected["scores"], rtol=1e-6, atol=1e-6)
+    if hasattr(model, "probabilities"):
+        np.testing.assert_allclose(model.probabilities(rows), expected["probability"], atol=1e-6)
+        assert model.positive_label_ == expected.get("positive", model.classes_[1])
+        assert model.classes_.tolist() == sorted(model.classes_.tolist())
     features = getattr(model, "model_", model).feature_map_
     assert features.transform(features.landmarks_[:3]).shape == (3, features.rank_)
     assert read_manifest(path)["format"] == 1

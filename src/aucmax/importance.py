@@ -152,7 +152,7 @@ def permutation_importance(
     classes = np.asarray(model.classes_)
     if classes.size != 2:
         raise ValueError(f"permutation_importance is for two classes; the model has {classes.size}.")
-    positive = np.asarray(y) == classes[1]
+    positive = np.asarray(y) == getattr(model, "positive_label_", classes[1])
     # What is shuffled is row numbers, a column of them for each column of the table: the numbers made
     # of it then move together, and the table is prepared once.
     numbers = np.repeat(np.arange(rows.shape[0])[:, None], len(names), axis=1)

@@ -85,7 +85,7 @@ def _scored(
         )
     needed = list(dict.fromkeys([*keep, *schema]))
     schema = schema | dict.fromkeys(keep, pl.String)  # as they are written, were they numbers to us
-    negative, positive = model.classes_.tolist()
+    negative, positive = model.negative_label_, model.positive_label_
 
     def prepared() -> Iterator[tuple[pl.DataFrame, np.ndarray]]:
         first = 0
@@ -98,7 +98,7 @@ def _scored(
         scores = model.model_.decision_function(features)
         up = pl.lit(pl.Series(scores >= model.threshold_.threshold))
         label = pl.select(pl.when(up).then(pl.lit(positive)).otherwise(pl.lit(negative))).to_series()
-        made = (pl.Series(scores), pl.Series(model.probability(scores)[:, 1]), label)
+        made = (pl.Series(scores), pl.Series(model.calibrator_.predict(scores)), label)
         named = [series.alias(name) for series, name in zip(made, _MADE, strict=False)]
         yield pl.DataFrame([*kept, *named])
         line.done(scores.size)

@@ -20,6 +20,7 @@ __all__ = [
     "check_duplicates",
     "check_names",
     "frame_hash",
+    "is_frame",
     "quoted",
 ]
 
@@ -40,6 +41,15 @@ class RowError(TableError):
     def __init__(self, sentence: str, row: int = 0) -> None:
         super().__init__(sentence.replace(self.ROW, str(row)))
         self.sentence, self.row = sentence, row
+
+
+def is_frame(X: Any) -> bool:
+    """Whether X is a table with named columns, of polars, pandas or Arrow."""
+    return (
+        isinstance(X, pl.DataFrame | pl.LazyFrame)
+        or (hasattr(X, "iloc") and hasattr(X, "columns"))
+        or hasattr(X, "__arrow_c_stream__")
+    )
 
 
 def as_frame(X: Any) -> pl.DataFrame:

@@ -64,8 +64,8 @@ def score_rows(model: Any, table: Any = None, target: str | None = None) -> Scor
     number = np.flatnonzero(used) + 1
     if not (positive[used].any() and (~positive[used]).any()):
         raise TableError(
-            f"The table has {int(positive[used].sum()):,} rows of {model.classes_[1].item()!r} and "
-            f"{int((~positive[used]).sum()):,} of {model.classes_[0].item()!r} in {target!r}; it takes "
+            f"The table has {int(positive[used].sum()):,} rows of {model.positive_label_!r} and "
+            f"{int((~positive[used]).sum()):,} of {model.negative_label_!r} in {target!r}; it takes "
             "both."
         )
     rows = frame if used.all() else frame.filter(pl.Series(used))
@@ -73,7 +73,7 @@ def score_rows(model: Any, table: Any = None, target: str | None = None) -> Scor
     hashes |= {frame_hash(frame), frame_hash(frame.drop(target))}
     if about.get("data_hash") in hashes and len(model.held_out_["score"]) == rows.height:
         return _held_out(model, "training table", name, rows, number, without_label)
-    scores = model.decision_function(rows)
+    scores = model.scores(rows)
     probability = model.calibrator_.predict(scores)
     return ScoredRows(
         positive[used],
