@@ -32,15 +32,29 @@ class TableError(ValueError):
 class RowError(TableError):
     """A TableError of one row, whose number goes where the sentence has ``ROW``.
 
+    A row's number is its position among the rows of the table, from 0, as NumPy and pandas count; a
+    header is no row. Where the table is a text file, the line of the file comes with it, from 1, as
+    editors count.
+
     >>> str(RowError(f"row {RowError.ROW} is bad", 7))
-    'row 7 is bad'
+    'row 7 (from 0) is bad'
+    >>> str(RowError(f"row {RowError.ROW} is bad", 7).in_file("a.csv", 9))
+    'row 7 (from 0; line 9 of a.csv) is bad'
     """
 
     ROW = "\0"
 
-    def __init__(self, sentence: str, row: int = 0) -> None:
-        super().__init__(sentence.replace(self.ROW, str(row)))
-        self.sentence, self.row = sentence, row
+    def __init__(self, sentence: str, row: int = 0, where: str = "") -> None:
+        super().__init__(sentence.replace(self.ROW, f"{row} (from 0{where})"))
+        self.sentence, self.row, self.where = sentence, row, where
+
+    def moved(self, row: int) -> RowError:
+        """The same of a row with another number: of the whole table, where this was of a part."""
+        return type(self)(self.sentence, int(row), self.where)
+
+    def in_file(self, name: str, line: int) -> RowError:
+        """The same with the line of a text file."""
+        return type(self)(self.sentence, self.row, f"; line {line} of {name}")
 
 
 def is_frame(X: Any) -> bool:
@@ -171,8 +185,9 @@ def row_weights(series: pl.Series) -> np.ndarray:
     bad = values.is_null() | values.is_nan() | values.is_infinite() | (values < 0)
     if bad.any():
         row = int(bad.arg_max() or 0)
-        raise TableError(
-            f"The weight {series.name!r} is {series[row]!r} in row {row} (from 0); weights must be "
-            "numbers of at least 0."
+        raise RowError(
+            f"The weight {series.name!r} is {series[row]!r} in row {RowError.ROW}; weights must be "
+            "numbers of at least 0.",
+            row,
         )
     return values.to_numpy()

@@ -51,7 +51,7 @@ def to_float(series: pl.Series, name: str, first_row: int = 0) -> pl.Series:
     if values.is_infinite().any():
         row = int(values.is_infinite().fill_null(False).arg_max() or 0)
         raise RowError(
-            f"Column {name!r} holds {series[row]} in row {RowError.ROW} (from 0), and numbers must be "
+            f"Column {name!r} holds {series[row]} in row {RowError.ROW}, and numbers must be "
             "finite and at most 3.4e38; mend it or leave it empty.",
             first_row + row,
         )
@@ -105,9 +105,10 @@ def _normal_column(series: pl.Series, column: Column, first_row: int) -> pl.Seri
         if bad.any():
             row = int(bad.arg_max() or 0)
             what = "true or false" if column["kind"] == "boolean" else "a number"
-            raise TableError(
-                f"Column {name!r} holds {text[row]!r} in row {first_row + row} (from 0), where "
-                f"training had {what}; mend it or leave it empty."
+            raise RowError(
+                f"Column {name!r} holds {text[row]!r} in row {RowError.ROW}, where training had "
+                f"{what}; mend it or leave it empty.",
+                first_row + row,
             )
         values = to_float(read, name, first_row)
     return values.fill_null(float("nan")).alias(name)

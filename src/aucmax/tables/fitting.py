@@ -10,7 +10,7 @@ import polars as pl
 
 from aucmax.plan import Plan
 from aucmax.reading.frames import TableError, as_frame, check_names, row_weights
-from aucmax.reading.read import file_hash, read_table
+from aucmax.reading.read import file_hash, located, read_table
 from aucmax.tables.model import TableModel, check_drop
 
 __all__ = ["fit_table", "plan_table"]
@@ -57,8 +57,9 @@ def fit_table(
     about: dict[str, Any] = {"target": target, "weight": weight, "group": group}
     if isinstance(table, str | Path):
         about["data_hash"] = file_hash(table)
-    model, given = _opened(table, target, positive, drop, weight, group, params)
-    return model._fit(*given, about)
+    with located(table):
+        model, given = _opened(table, target, positive, drop, weight, group, params)
+        return model._fit(*given, about)
 
 
 def plan_table(
@@ -75,8 +76,9 @@ def plan_table(
 
     The table is read and its columns are studied; parameters are those of :func:`fit_table`.
     """
-    model, given = _opened(table, target, positive, drop, weight, group, params)
-    ready = model._make_ready(*given, target)
+    with located(table):
+        model, given = _opened(table, target, positive, drop, weight, group, params)
+        ready = model._make_ready(*given, target)
     return model._search(ready.folds).plan(ready.rows)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 from sklearn.utils.validation import column_or_1d
 
-from aucmax.reading.frames import TableError, as_series, quoted
+from aucmax.reading.frames import RowError, TableError, as_series, quoted
 from aucmax.reading.text import clean_text
 
 __all__ = ["Labels", "known_labels", "two_labels"]
@@ -86,9 +86,10 @@ def known_labels(y: Any, negative: Any, positive: Any, name: str) -> tuple[np.nd
         if found is None:
             row = int((series == label).fill_null(False).arg_max() or 0)
             target = f"The target {name!r}" if name else "The target"
-            raise TableError(
-                f"{target} is {label!r} in row {row} (from 0), and the model knows {negative!r} and "
-                f"{positive!r}."
+            raise RowError(
+                f"{target} is {label!r} in row {RowError.ROW}, and the model knows {negative!r} and "
+                f"{positive!r}.",
+                row,
             )
         places[label] = found == 1
     up = np.array([places.get(label, False) for label in series.to_list()], dtype=bool)

@@ -250,7 +250,7 @@ class TableModel(ClassifierMixin, BaseEstimator):
         try:
             self.columns_ = study_columns(frame, rare_level=self.rare_level, max_levels=self.max_levels)
         except RowError as error:  # counted among the rows in use
-            raise RowError(error.sentence, int(np.flatnonzero(used)[error.row])) from None
+            raise error.moved(np.flatnonzero(used)[error.row]) from None
         self.preprocessor_ = make_preprocessor(self.columns_)
         self.feature_names_ = feature_names(self.columns_)
         self.classes_, self.positive_label_ = labels.classes, labels.positive_label

@@ -173,7 +173,7 @@ def _study_written(
         row = int((values.is_not_null() & as_number(values, style).is_null()).arg_max() or 0)
         raise RowError(
             f"Column {name!r} holds numbers, except for some values, the first {text[row]!r} in row "
-            f"{RowError.ROW} (from 0); mend them, leave them empty, or leave the column out by drop.",
+            f"{RowError.ROW}; mend them, leave them empty, or leave the column out by drop.",
             row,
         )
     return None
