@@ -232,7 +232,7 @@ def test_scored_rows_and_files_speak_of_the_positive_label(tmp_path):
 def test_a_pickle_of_version_0_1_is_converted():
     X, up = rows()
     model = TableModel(**FAST).fit(X, named(up, "died", "lived"))
-    state = {**model.__getstate__(), "classes_": np.array(["lived", "died"])}
+    state = {**vars(model), "classes_": np.array(["lived", "died"])}
     for name in ("positive_label_", "n_features_in_", "feature_names_in_"):
         del state[name]
     old = TableModel.__new__(TableModel)

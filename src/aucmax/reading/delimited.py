@@ -18,7 +18,7 @@ from typing import IO, Any
 import polars as pl
 
 from aucmax.reading.files import TableFile, is_packed, unpacked
-from aucmax.reading.frames import RowError, TableError, check_duplicates
+from aucmax.reading.frames import RowError, TableError, check_duplicates, shown
 from aucmax.reading.text import MISSING_MARKS, as_number, clean_text, without_marks
 
 __all__ = ["line_of_row", "read_text", "text_batches", "text_names"]
@@ -285,7 +285,7 @@ def _converted(text: pl.Series, kind: Any) -> pl.Series:
         row = int(bad.arg_max() or 0)
         what = "true or false" if kind == pl.Boolean else "a number"
         raise RowError(
-            f"Column {text.name!r} holds {text[row]!r} in row {RowError.ROW}, where {what} was "
+            f"Column {text.name!r} holds {shown(text[row])} in row {RowError.ROW}, where {what} was "
             "expected; mend it or leave it empty.",
             row,
         )

@@ -22,6 +22,8 @@ __all__ = [
     "frame_hash",
     "is_frame",
     "quoted",
+    "row_weights",
+    "shown",
 ]
 
 
@@ -137,7 +139,8 @@ def check_names(
     present: Sequence[str], wanted: Iterable[str], what: str, where: str = "The table"
 ) -> None:
     """Refuse a table without one of these columns, with the nearest name it has."""
-    absent = [name for name in wanted if name not in set(present)]
+    known = set(present)
+    absent = [name for name in wanted if name not in known]
     if not absent:
         return
     near = get_close_matches(absent[0].lower(), [name.lower() for name in present], 1, 0.6)
@@ -171,7 +174,17 @@ def quoted(names: Iterable[Any], most: int = 8) -> str:
     """
     names = list(names)
     more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(repr(name) for name in names[:most]) + more
+    return ", ".join(shown(name) for name in names[:most]) + more
+
+
+def shown(value: Any, most: int = 60) -> str:
+    """A value for a sentence, of which long text is cut.
+
+    >>> shown("a" * 100, most=5)
+    "'aaaaa…'"
+    """
+    cut = isinstance(value, str) and len(value) > most
+    return repr(f"{value[:most]}…" if cut else value)
 
 
 def _what(X: Any) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 from sklearn.utils.validation import column_or_1d
 
-from aucmax.reading.frames import RowError, TableError, as_series, quoted
+from aucmax.reading.frames import RowError, TableError, as_series, quoted, shown
 from aucmax.reading.text import clean_text
 
 __all__ = ["Labels", "known_labels", "two_labels"]
@@ -53,7 +53,7 @@ def two_labels(y: Any, positive: Any, name: str) -> Labels:
         )
     if len(labels) == 1:
         raise TableError(
-            f"{target} is {labels[0]!r} in every row: that is one class, and a ranking needs two."
+            f"{target} is {shown(labels[0])} in every row: that is one class, and a ranking needs two."
         )
     if len(labels) > 2:
         raise _too_many(target, series, labels, labels[int(np.argmin(rows))])
@@ -68,7 +68,7 @@ def two_labels(y: Any, positive: Any, name: str) -> Labels:
 
 
 def _too_many(target: str, series: pl.Series, labels: list[Any], rarest: Any) -> TableError:
-    what, rule = "", repr(rarest)
+    what, rule = "", shown(rarest)
     if series.dtype.is_float() and (series % 1 != 0).any():
         what, rule = "is continuous: it ", f"above {float(series.median() or 0.0):g}"  # type: ignore[arg-type]
     return TableError(
@@ -87,8 +87,8 @@ def known_labels(y: Any, negative: Any, positive: Any, name: str) -> tuple[np.nd
             row = int((series == label).fill_null(False).arg_max() or 0)
             target = f"The target {name!r}" if name else "The target"
             raise RowError(
-                f"{target} is {label!r} in row {RowError.ROW}, and the model knows {negative!r} and "
-                f"{positive!r}.",
+                f"{target} is {shown(label)} in row {RowError.ROW}, and the model knows {negative!r} "
+                f"and {positive!r}.",
                 row,
             )
         places[label] = found == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -335,17 +336,32 @@ class TableModel(ClassifierMixin, BaseEstimator):
         check_is_fitted(self, "columns_")
         return reading_schema(self.columns_)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """With columns as one text, and without what is made of them: files hold many columns so."""
+        state: dict[str, Any] = super().__getstate__()
+        if "columns_" not in state:
+            return state
+        state = {**state, "columns_": json.dumps(self.columns_)}
+        if "feature_names_in_" in state:
+            state["feature_names_in_"] = json.dumps(self.feature_names_in_.tolist())
+        return {name: state[name] for name in state if name not in ("preprocessor_", "feature_names_")}
+
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Restore a model; one of version 0.1 had the negative and the positive label as classes."""
-        if "classes_" in state and "positive_label_" not in state:
+        state = dict(state)
+        if isinstance(state.get("columns_"), str):
+            columns = json.loads(state["columns_"])
+            state |= {"columns_": columns, "feature_names_": feature_names(columns)}
+            state["preprocessor_"] = make_preprocessor(columns)
+            if "feature_names_in_" in state:
+                names = json.loads(state["feature_names_in_"])
+                state["feature_names_in_"] = np.array(names, dtype=object)
+        elif "classes_" in state and "positive_label_" not in state:
             names = [column["name"] for column in state["columns_"]]
-            state = {
-                **state,
-                "classes_": np.sort(state["classes_"]),
-                "positive_label_": state["classes_"][1].item(),
-                "feature_names_in_": np.array(names, dtype=object),
-                "n_features_in_": len(names),
-            }
+            state["positive_label_"] = state["classes_"][1].item()
+            state["classes_"] = np.sort(state["classes_"])
+            state["feature_names_in_"] = np.array(names, dtype=object)
+            state["n_features_in_"] = len(names)
         super().__setstate__(state)
 
     def __sklearn_tags__(self) -> Any:
