@@ -23,6 +23,7 @@ __all__ = [
     "is_frame",
     "quoted",
     "row_weights",
+    "same_names",
     "shown",
 ]
 
@@ -75,19 +76,20 @@ def as_frame(X: Any) -> pl.DataFrame:
     >>> as_frame(pd.DataFrame({"a": [1.0, None]})).to_dict(as_series=False)
     {'a': [1.0, None]}
     """
-    if isinstance(X, pl.LazyFrame):
-        return X.collect()
     if isinstance(X, pl.DataFrame):
         return X
     if hasattr(X, "iloc") and hasattr(X, "columns"):
         names = [str(name) for name in X.columns]
         check_duplicates(names, "The table")
         return pl.DataFrame({name: as_series(X.iloc[:, i], name) for i, name in enumerate(names)})
-    if hasattr(X, "__arrow_c_stream__"):
-        return pl.DataFrame(X)
+    if is_frame(X):
+        try:
+            return X.collect() if isinstance(X, pl.LazyFrame) else pl.DataFrame(X)
+        except pl.exceptions.DuplicateError as error:
+            raise same_names("The table", error) from None
     raise TableError(
         f"A table is a polars or pandas frame, with names for its columns; got {_what(X)}. Use "
-        "pl.DataFrame(X, schema=[...]) to name them, or KernelAUCClassifierCV, which takes arrays."
+        "pl.DataFrame(X, schema=[...]) to name them, or TableModel().fit(X, y), which takes arrays."
     )
 
 
@@ -133,6 +135,14 @@ def check_duplicates(names: Iterable[str], where: str) -> None:
         raise TableError(
             f"{where} has more than one column named {twice[0]!r}{more}; give each a name of its own."
         )
+
+
+def same_names(where: str, error: Exception) -> TableError:
+    """What polars says of two columns of one name, as one sentence."""
+    reason = str(error).strip().split("\n", 1)[0].rstrip(".")
+    return TableError(
+        f"{where} has more than one column of one name ({reason}); give each a name of its own."
+    )
 
 
 def check_names(

@@ -20,7 +20,7 @@ import polars as pl
 from aucmax._checks import check_number
 from aucmax.reading.delimited import line_of_row, read_text, text_batches, text_names
 from aucmax.reading.files import TableFile, file_hash, find_table, is_packed, unpacked
-from aucmax.reading.frames import RowError, TableError, check_names
+from aucmax.reading.frames import RowError, TableError, check_names, same_names
 from aucmax.reading.libsvm import (
     is_feature,
     libsvm_batches,
@@ -194,6 +194,8 @@ def _collected(file: TableFile, scan: pl.LazyFrame) -> pl.DataFrame:
 
 
 def _damaged(file: TableFile, error: Exception) -> TableError:
+    if isinstance(error, pl.exceptions.DuplicateError):
+        return same_names(str(file.path), error)
     kind = "Parquet" if file.format == "parquet" else "Arrow"
     reason = str(error).strip().split("\n", 1)[0].rstrip(".")
     return TableError(f"{file.path} is no {kind} file, or a damaged one ({reason}); get it anew.")

@@ -23,6 +23,7 @@ from aucmax.report.columns import column_rows, confident_mistakes
 from aucmax.report.curves import DRAWS, Cuts, make_cuts, roc_band, score_histogram
 from aucmax.report.slider import RATES, cost_ratio, slider_stops, text_at_start
 from aucmax.report.words import count, fixed, percent
+from aucmax.tables import TableModel
 from aucmax.tables.scored import ScoredRows, score_rows
 
 __all__ = ["write_report"]
@@ -81,6 +82,12 @@ def write_report(
     ...     path.read_text(encoding="utf-8").startswith("<!doctype html>")
     True
     """
+    if not isinstance(model, TableModel):
+        raise TypeError(
+            f"write_report needs a fitted TableModel; got a {type(model).__name__}. Fit one to the "
+            "same rows with fit_table(table, target) or TableModel().fit(X, y), or read one from a file "
+            "with load_model(path)."
+        )
     check_is_fitted(model, "model_")
     check_number("max_rows", max_rows, low=1, closed=True, integer=True)
     path = Path(path)

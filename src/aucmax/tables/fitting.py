@@ -54,11 +54,11 @@ def fit_table(
     >>> model.classes_.tolist(), model.training_["auc"] > 0.95
     (['no', 'yes'], True)
     """
-    about: dict[str, Any] = {"target": target, "weight": weight, "group": group}
-    if isinstance(table, str | Path):
-        about["data_hash"] = file_hash(table)
     with located(table):
         model, given = _opened(table, target, positive, drop, weight, group, params)
+        about: dict[str, Any] = {"target": target, "weight": weight, "group": group}
+        if isinstance(table, str | Path):
+            about["data_hash"] = file_hash(table)
         return model._fit(*given, about)
 
 
@@ -92,6 +92,12 @@ def _opened(
     params: dict[str, Any],
 ) -> tuple[TableModel, tuple[pl.DataFrame, pl.Series, Any, Any]]:
     """An unfitted model, and features, labels, weights and groups of a table."""
+    for what, name in {"target": target, "weight": weight, "group": group}.items():
+        if not isinstance(name, str) and (name is not None or what == "target"):
+            raise TypeError(
+                f"{what} must be the name of a column of the table; got a {type(name).__name__}. If "
+                "rows and labels are two objects, use TableModel().fit(X, y, sample_weight, groups)."
+            )
     frame = read_table(table) if isinstance(table, str | Path) else as_frame(table)
     check_drop(drop)
     special = {"the target": target, "the weight": weight, "the group": group}

@@ -5,6 +5,7 @@ Columns of an array are named ``x0``, ``x1`` and so on, as scikit-learn names th
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,11 @@ __all__ = ["scoring_frame", "training_frame"]
 
 def training_frame(estimator: Any, X: Any) -> pl.DataFrame:
     """Rows to fit to; ``n_features_in_`` and, of a frame, ``feature_names_in_`` are set."""
+    if isinstance(X, str | Path):
+        raise TypeError(
+            f"X must be a frame or an array; got the text {str(X)!r}. If it is the path of a file, use "
+            "fit_table(path, target), with the name of the column of labels."
+        )
     if is_frame(X):
         frame = as_frame(X)
         estimator.feature_names_in_ = np.array(frame.columns, dtype=object)
