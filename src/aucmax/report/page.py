@@ -85,8 +85,8 @@ def write_report(
     if not isinstance(model, TableModel):
         raise TypeError(
             f"write_report needs a fitted TableModel; got a {type(model).__name__}. Fit one to the "
-            "same rows with fit_table(table, target) or TableModel().fit(X, y), or read one from a file "
-            "with load_model(path)."
+            "same rows with fit_table(table, target) or TableModel().fit(X, y), or read one with "
+            "load_model(path)."
         )
     check_is_fitted(model, "model_")
     check_number("max_rows", max_rows, low=1, closed=True, integer=True)
