@@ -46,6 +46,12 @@ def test_scikit_learn_contract(estimator, check):
     check(estimator)
 
 
+@pytest.mark.slow
+@parametrize_with_checks([KernelAUCClassifier()])
+def test_scikit_learn_contract_of_the_default(estimator, check):
+    check(estimator)
+
+
 # What is learnt
 
 
@@ -586,7 +592,7 @@ def test_extreme_values_are_named_not_turned_into_nan():
     model = KernelAUCClassifier(preset="paper", kernel="polynomial").fit(X, y)
     far = np.tile(X, (20, 1))
     far[5] = 1e200
-    with pytest.raises(ValueError, match=r"score of row 5 is not finite \(1 such"):
+    with pytest.raises(ValueError, match=r"score of row 5 \(from 0\) is not finite \(1 such"):
         model.decision_function(far)
 
 

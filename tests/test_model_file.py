@@ -92,7 +92,7 @@ def write(path, members, compression=zipfile.ZIP_STORED):
 def forge(path, model, **changes):
     """A model file around any skops bytes, its hash in order."""
     manifest = {
-        "format": 1,
+        "format": 2,
         "kind": "KernelAUCClassifier",
         "versions": model_file._versions(),
         "sha256": hashlib.sha256(model).hexdigest(),
@@ -164,7 +164,7 @@ def test_a_model_of_a_table_is_kept_whole(calibration, tmp_path):
 
 def test_the_manifest_says_what_made_the_model(one, tmp_path):
     manifest = read_manifest(one)
-    assert manifest["format"] == 1
+    assert manifest["format"] == 2
     assert manifest["kind"] == "KernelAUCClassifier"
     assert manifest["classes"] == ["no", "yes"]
     assert manifest["training"] == {"random_state": 0}
@@ -266,7 +266,7 @@ def test_what_is_no_model_file_is_said_so(read, tmp_path):
 
 def test_a_newer_format_asks_for_an_upgrade(one):
     held = parts(one)
-    manifest = {**json.loads(held["manifest.json"]), "format": 2}
+    manifest = {**json.loads(held["manifest.json"]), "format": 3}
     for other in (
         {"model.skops": held["model.skops"]},
         {"model.npz": b"PK", "more/landmarks.bin": b""},
@@ -274,7 +274,7 @@ def test_a_newer_format_asks_for_an_upgrade(one):
         write(one, {"manifest.json": json.dumps(manifest), **other})
         for read in (load_model, read_manifest):
             with pytest.raises(
-                ModelFileError, match=r"format 2, .* up to 1: upgrade with `pip install"
+                ModelFileError, match=r"format 3, .* up to 2: upgrade with `pip install"
             ):
                 read(one)
 
@@ -484,11 +484,15 @@ def test_a_model_of_an_older_version_loads_and_scores_as_it_did(path):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # of another scikit-learn, as it will come to be
         model = load_model(path)
-    scores = model.decision_function(make.rows(expected["rows"]))
-    np.testing.assert_allclose(scores, expected["scores"], rtol=1e-6, atol=1e-6)
+    rows = make.rows(expected["rows"])
+    np.testing.assert_allclose(make.scores(model, rows), expected["scores"], rtol=1e-6, atol=1e-6)
+    if hasattr(model, "probabilities"):
+        np.testing.assert_allclose(model.probabilities(rows), expected["probability"], atol=1e-6)
+        assert model.positive_label_ == expected.get("positive", model.classes_[1])
+        assert model.classes_.tolist() == sorted(model.classes_.tolist())
     features = getattr(model, "model_", model).feature_map_
     assert features.transform(features.landmarks_[:3]).shape == (3, features.rank_)
-    assert read_manifest(path)["format"] == 1
+    assert read_manifest(path)["format"] == (1 if "0.1.0" in path.name else 2)
 
 
 def test_models_of_this_version_are_kept():

@@ -1,5 +1,6 @@
 """ONNX graphs: the scores and probabilities of Python, from a graph that another runtime runs."""
 
+import json
 import os
 import sys
 
@@ -210,11 +211,12 @@ def test_a_table_of_all_kinds_of_columns_goes_in_whole(kind, calibration, tmp_pa
     inputs["town"] = np.array([each or "" for each in asked["town"]], dtype=object)[:, None]
     found = run(graph, **inputs)
     assert list(found) == ["score_", "probability"]  # the table has a column named score
-    close(found["score_"], model.decision_function(asked))
+    close(found["score_"], model.scores(asked))
     exact = model.calibrator_.predict(found["score_"])
     np.testing.assert_allclose(found["probability"], exact, rtol=0, atol=1e-9)
     told = {each.key: each.value for each in graph.metadata_props}
-    assert told["classes"] == '["no", "yes"]' or told["classes"] == '["yes", "no"]'
+    assert told["classes"] == '["no", "yes"]'
+    assert json.loads(told["positive"]) == model.positive_label_
     assert float(told["threshold"]) == model.threshold_.threshold
 
 

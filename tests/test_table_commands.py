@@ -143,7 +143,7 @@ def test_weights_and_groups_are_columns(place, tmp_path):
 
 def test_predict_gives_the_models_scores_in_batches_of_any_size(place):
     model, table = load_model(place / "model.aucmax"), people(400, seed=1)
-    scores = model.decision_function(table)
+    scores = model.scores(table)
     parts = {}
     for rows in (7, 100, 1000):
         code, _ = run(place, f"predict model.aucmax new.csv --id customer --rows {rows} -o s.csv")
@@ -202,7 +202,7 @@ def test_a_column_kept_is_as_it_was_written_though_the_model_takes_it_for_a_numb
     found = pl.read_csv(tmp_path / "s.csv")
     assert found["account"].to_list() == table["account"].to_list()
     model = load_model(tmp_path / "model.aucmax")
-    np.testing.assert_allclose(found["score"], model.decision_function(table), atol=2e-5)
+    np.testing.assert_allclose(found["score"], model.scores(table), atol=2e-5)
 
 
 def test_a_column_is_kept_once_and_endings_are_read_in_any_case(place):
@@ -234,7 +234,7 @@ def test_evaluate_measures_what_python_measures(place):
     found = check_schema("evaluate", told)
     model, table = load_model(place / "model.aucmax"), people(400, seed=1)
     positive = (table["left"] == "yes").to_numpy()
-    scores = model.decision_function(table)
+    scores = model.scores(table)
     assert found["auc"] == pytest.approx(roc_auc_score(positive, scores))
     assert found["source"] == "table"
     expected = evaluate(positive, scores, model.predict_proba(table)[:, 1])

@@ -266,9 +266,12 @@ class RankingClassifier(ClassifierMixin, BaseEstimator):
             scores = self._scores(X).astype(np.float64) + self.intercept_
         finite = np.isfinite(scores).all(axis=1)
         if not finite.all():
-            raise ValueError(
-                f"The score of row {first + int(finite.argmin())} is not finite "
-                f"({int((~finite).sum())} such rows): its features are too extreme for this model."
+            from aucmax.reading.frames import RowError
+
+            raise RowError(
+                f"The score of row {RowError.ROW} is not finite ({int((~finite).sum())} such rows): "
+                "its features are too extreme for this model.",
+                first + int(finite.argmin()),
             )
         return scores[:, 0] if self.classes_.size == 2 else scores
 

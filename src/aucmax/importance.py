@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from aucmax._base import scale_rows
@@ -90,7 +91,11 @@ def mean_squared_gradient(model: Any, X: Any = None, *, sample_weight: Any = Non
     >>> found.names[found.order[0]], bool(found.share[1] > 0.9)
     ('1', True)
     """
-    rows, fitted, names, membership = _unwrap(model, X)
+    rows, fitted, names, owner = _unwrap(model, X)
+    used = np.flatnonzero(owner >= 0)
+    membership = sparse.csr_array(
+        (np.ones(used.size), (used, owner[used])), shape=(owner.size, len(names))
+    )
     weight = check_weight(sample_weight, rows.shape[0])
     rows, _, weight = drop_absent(rows, None, weight)
     with np.errstate(over="ignore", invalid="ignore"):  # found and named below
@@ -107,7 +112,7 @@ def mean_squared_gradient(model: Any, X: Any = None, *, sample_weight: Any = Non
     return Importance(names, value, error)
 
 
-def _squared_gradients(fitted: Any, X: Any, membership: np.ndarray) -> np.ndarray:
+def _squared_gradients(fitted: Any, X: Any, membership: Any) -> np.ndarray:
     """The squared derivative of the score by each column of the table, for each row."""
     gradient, rows = _gradient(fitted, X)
     squares = np.empty((rows.shape[0], membership.shape[1]))
@@ -162,23 +167,21 @@ def permutation_importance(
     check_number("n_repeats", n_repeats, low=1, closed=True, integer=True)
     if X is None:
         raise ValueError("X must give rows to shuffle, best those that the model was not fitted to.")
-    rows, fitted, names, membership = _unwrap(model, X)
+    rows, fitted, names, owner = _unwrap(model, X)
     if is_sparse(rows):
         raise ValueError("X must be dense: a sparse matrix shuffled column by column is slow.")
     classes = np.asarray(model.classes_)
     if classes.size != 2:
         raise ValueError(f"permutation_importance is for two classes; the model has {classes.size}.")
-    positive = np.asarray(y) == classes[1]
+    positive = np.asarray(y) == getattr(model, "positive_label_", classes[1])
     # What is shuffled is row numbers, a column of them for each column of the table: the numbers made
     # of it then move together, and the table is prepared once.
     numbers = np.repeat(np.arange(rows.shape[0])[:, None], len(names), axis=1)
-    source = membership.argmax(axis=1)
-    used = membership.any(axis=1)
 
     def auc(_: Any, numbers: np.ndarray, positive: np.ndarray, sample_weight: Any = None) -> float:
         shuffled = rows.copy()
-        for feature in np.flatnonzero(used):
-            shuffled[:, feature] = rows[numbers[:, source[feature]], feature]
+        for feature in np.flatnonzero(owner >= 0):
+            shuffled[:, feature] = rows[numbers[:, owner[feature]], feature]
         scores = fitted.decision_function(shuffled)
         return roc_auc(positive, scores, sample_weight=sample_weight)
 
@@ -196,19 +199,19 @@ def permutation_importance(
 
 
 def _unwrap(model: Any, X: Any) -> tuple[Any, Any, list[str], np.ndarray]:
-    """Rows of numbers, the classifier of these, names of columns, and which number is of which."""
+    """Rows of features, their classifier, names of columns, and the column of each feature, or -1."""
     check_is_fitted(model)
     if not hasattr(model, "columns_"):
         rows = _landmark_rows(model) if X is None else check_rows(model, X, reset=False)
         names = getattr(model, "feature_names_in_", range(rows.shape[1]))
-        return rows, model, [str(name) for name in names], np.eye(rows.shape[1])
+        return rows, model, [str(name) for name in names], np.arange(rows.shape[1])
     used = [column for column in model.columns_ if column["features"]]
     place = {name: i for i, name in enumerate(model.feature_names_)}
-    membership = np.zeros((len(model.feature_names_), len(used)))
+    owner = np.full(len(model.feature_names_), -1)
     for i, column in enumerate(used):
-        membership[[place[name] for name in column["features"]], i] = 1.0
+        owner[[place[name] for name in column["features"]]] = i
     rows = _landmark_rows(model.model_) if X is None else model.features(X)
-    return rows, model.model_, [column["name"] for column in used], membership
+    return rows, model.model_, [column["name"] for column in used], owner
 
 
 def _landmark_rows(model: Any) -> np.ndarray:

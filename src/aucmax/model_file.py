@@ -33,8 +33,9 @@ from aucmax._json import json_ready
 
 __all__ = ["ModelFileError", "load_model", "read_manifest", "save_model"]
 
-#: What is written, and the latest that is read.
-FORMAT = 1
+#: What is written, and the latest that is read. Format 1, of version 0.1, had another order of the
+#: classes of a TableModel, and its columns one by one.
+FORMAT = 2
 
 _MANIFEST, _MODEL = "manifest.json", "model.skops"
 

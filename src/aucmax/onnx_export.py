@@ -14,8 +14,10 @@ ColumnTransformer fitted on a frame   a missing value; text for categories, with
 TableModel                            the same; booleans are 0, 1 or NaN, text without blanks around
 ====================================  ==============================================================
 
-Outputs are ``score``, as ``decision_function`` has it: (n,) for two classes, else (n, classes), and for
-a model with a calibrator ``probability`` of the positive class, (n,); both double.
+The output of a classifier is ``score``, as ``decision_function`` has it: (n,) for two classes, else
+(n, classes). A TableModel has two, ``score`` and ``probability`` of its positive label, (n,), as its
+methods ``scores`` and ``probabilities`` give them. All are double. The graph's metadata has the classes
+and, of two classes, the positive one, which a high score speaks for.
 """
 
 from __future__ import annotations
@@ -132,8 +134,12 @@ def _last(model: Any) -> Any:
 
 
 def _metadata(model: Any) -> dict[str, str]:
-    """What a user of the graph alone would ask: which classes, and from which score on."""
-    told = {"kind": type(_last(model)).__name__, "classes": json.dumps(_last(model).classes_.tolist())}
+    """What a user of the graph alone would ask: which classes, which of them a high score means, and
+    from which score on."""
+    classes = _last(model).classes_.tolist()
+    told = {"kind": type(_last(model)).__name__, "classes": json.dumps(classes)}
+    if len(classes) == 2:
+        told["positive"] = json.dumps(getattr(model, "positive_label_", classes[1]))
     threshold = getattr(model, "threshold_", None)
     if threshold is not None:
         told["threshold"] = repr(float(threshold.threshold))

@@ -57,8 +57,13 @@ def open_rows(X: Any, y: Any, sample_weight: Any, wanted: bool = True) -> Iterat
     elif isinstance(X, np.memmap):
         yield _checked(Source(MappedRows(_check_mapped(X)), y, sample_weight, None))
     else:
+        from aucmax.reading.read import located
+
         with tempfile.TemporaryDirectory(prefix="aucmax-") as folder:
-            yield _written(X, y, sample_weight, Path(folder) / "rows")
+            one_file = isinstance(X, str | Path) and Path(X).is_file()
+            with located(X if one_file else None):
+                source = _written(X, y, sample_weight, Path(folder) / "rows")
+            yield source
 
 
 def _check_mapped(X: np.memmap[Any, Any]) -> np.memmap[Any, Any]:
@@ -205,9 +210,12 @@ def check_finite(rows: Array, first: int, names: list[str] | None) -> None:
     if not finite.all():
         row, column = np.argwhere(~finite)[0].tolist()
         name = column if names is None else repr(names[column])
-        raise ValueError(
-            f"Column {name} is {rows[row, column]} in row {first + row}: fill or drop missing and "
-            "infinite values first (fit_table does so for tables)."
+        from aucmax.reading.frames import RowError
+
+        raise RowError(
+            f"Column {name} is {rows[row, column]} in row {RowError.ROW}: fill or drop missing and "
+            "infinite values first (fit_table does so for tables).",
+            first + row,
         )
 
 

@@ -28,11 +28,18 @@ def rows(kept: Any) -> Any:
     return np.array(kept)
 
 
+def scores(model: Any, X: Any) -> np.ndarray:
+    """Scores of the positive label, by which models of all versions can be compared."""
+    found: np.ndarray = (model.scores if hasattr(model, "scores") else model.decision_function)(X)
+    return found
+
+
 def keep(name: str, model: Any, kept: Any) -> None:
     path = save_model(model, FOLDER / f"{name}-{aucmax.__version__}.aucmax")
-    noted = {"rows": kept, "scores": model.decision_function(rows(kept)).tolist()}
-    if hasattr(model, "predict_proba"):
-        noted["probability"] = model.predict_proba(rows(kept))[:, 1].tolist()
+    noted = {"rows": kept, "scores": scores(model, rows(kept)).tolist()}
+    if hasattr(model, "probabilities"):
+        noted["probability"] = model.probabilities(rows(kept)).tolist()
+        noted["positive"] = model.positive_label_
     path.with_suffix(".json").write_text(json.dumps(noted, indent=1) + "\n")
 
 
@@ -42,7 +49,9 @@ def kernel_model() -> None:
     keep("kernel", model.fit(X, np.array(["no", "yes"])[y]), X[:8].round(3).tolist())
 
 
-def small_table_model(**params: Any) -> tuple[Any, dict[str, list[Any]]]:
+def small_table_model(
+    labels: tuple[str, str] = ("no", "yes"), **params: Any
+) -> tuple[Any, dict[str, list[Any]]]:
     """A model of a table with holes and of all kinds of columns, and the table."""
     from aucmax.tables.model import TableModel
 
@@ -51,18 +60,20 @@ def small_table_model(**params: Any) -> tuple[Any, dict[str, list[Any]]]:
     age = random.integers(18, 90, n).astype(float)
     town = random.choice(["Bath", "Hull", "Rye"], n, p=[0.5, 0.4, 0.1])
     noise = random.normal(size=n)
-    labels = np.where(age / 20 + 2 * (town == "Hull") + noise > 5.5, "yes", "no")
+    y = np.where(age / 20 + 2 * (town == "Hull") + noise > 5.5, labels[1], labels[0])
     table: dict[str, list[Any]] = {
         "age": [None if i % 11 == 0 else value for i, value in enumerate(age.tolist())],
         "town": [None if i % 13 == 0 else value for i, value in enumerate(town.tolist())],
         "member": (random.random(n) < 0.5).tolist(),
     }
-    return TableModel(Cs=3, preset="paper", n_landmarks=20, **params).fit(rows(table), labels), table
+    return TableModel(Cs=3, preset="paper", n_landmarks=20, **params).fit(rows(table), y), table
 
 
 def table_model() -> None:
     model, table = small_table_model()
     keep("table", model, {name: values[:14] for name, values in table.items()})
+    model, table = small_table_model(("lived", "died"))  # the positive label sorts first
+    keep("table-first", model, {name: values[:14] for name, values in table.items()})
 
 
 if __name__ == "__main__":

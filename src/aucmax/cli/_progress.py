@@ -124,7 +124,7 @@ def watched(model: TableModel, line: Line, *, permutation: bool = False) -> Tabl
 
     def score_table(table: pl.DataFrame) -> np.ndarray:
         line.part(f"scoring {table.height:,} rows")
-        scores = model.decision_function(table)
+        scores = model.scores(table)
         line.part("measuring")
         return scores
 
@@ -141,7 +141,7 @@ def watched(model: TableModel, line: Line, *, permutation: bool = False) -> Tabl
             line.part("drawing")
         return scores
 
-    seen.__dict__["decision_function"] = score_table
+    seen.__dict__["scores"] = score_table
     if permutation:
         scorer.__dict__["decision_function"] = score_shuffled
         seen.__dict__["model_"] = scorer

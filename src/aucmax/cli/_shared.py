@@ -44,6 +44,23 @@ def print_table(header: Sequence[str], lines: Iterable[Sequence[str]], left: int
     Console(markup=False, highlight=False).print(table)
 
 
+#: Columns of a table that are listed for people; a model file has all.
+_MOST_COLUMNS = 200
+
+
+def print_columns(columns: Sequence[dict[str, Any]], *keys: str) -> None:
+    """What was done to each column of a table, of many to the first of them."""
+    titles = {"name": "column", "treatment": "what was done"}
+    print_table(
+        [titles.get(key, key) for key in keys],
+        ([str(column.get(key, "")) for key in keys] for column in columns[:_MOST_COLUMNS]),
+        left=len(keys),
+    )
+    if len(columns) > _MOST_COLUMNS:
+        left = f"{len(columns) - _MOST_COLUMNS:,} more columns"
+        told().print(f"{left} are not listed here: aucmax info MODEL --json has all.")
+
+
 def table_model(path: Path) -> TableModel:
     """The model in a file, if it takes tables."""
     model = load_model(path)

@@ -6,7 +6,14 @@ from pathlib import Path
 from typing import Any
 
 from aucmax._memory import format_bytes
-from aucmax.cli._shared import check_output, print_json, print_table, table_model, told
+from aucmax.cli._shared import (
+    check_output,
+    print_columns,
+    print_json,
+    print_table,
+    table_model,
+    told,
+)
 from aucmax.model_file import read_manifest
 
 
@@ -21,14 +28,7 @@ def run_info(path: Path, as_json: bool) -> None:
     print_table(("what", ""), lines, left=2)
     if columns:
         print()
-        print_table(
-            ("column", "type", "kind", "what was done"),
-            [
-                [str(column.get(key, "")) for key in ("name", "type", "kind", "treatment")]
-                for column in columns
-            ],
-            left=4,
-        )
+        print_columns(columns, "name", "type", "kind", "treatment")
 
 
 def _text(value: Any) -> str:

@@ -45,7 +45,7 @@ def run_evaluate(path: Path, table: Path, target: str | None, as_json: bool) -> 
 def _print_evaluation(found: Evaluation, cut: Threshold, model: TableModel) -> None:
     lines = [
         ("rows", f"{found.rows:,}"),
-        (f"of {model.classes_[1].item()!r}", f"{found.positives:,} ({found.positive_share:.2%})"),
+        (f"of {model.positive_label_!r}", f"{found.positives:,} ({found.positive_share:.2%})"),
         ("AUC", interval(found.auc, found.auc_low, found.auc_high)),
         *(
             (f"AUC up to {part.max_fpr:.0%} false positives, standardised", f"{part.standardized:.4f}")
@@ -113,7 +113,7 @@ def run_compare(
             f"neither {first} nor {second} is a model file: one of the two must be, for a rival takes "
             "the columns as that model prepares them."
         )
-    high = [model.classes_[1].item() for model in models if model is not None]
+    high = [model.positive_label_ for model in models if model is not None]
     if len(set(map(str, high))) > 1:
         raise ValueError(
             f"{first} ranks {high[0]!r} high and {second} {high[1]!r}: they cannot be compared."

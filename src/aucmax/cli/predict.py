@@ -17,8 +17,8 @@ from aucmax._files import replacing
 from aucmax._threads import ahead
 from aucmax.cli._progress import Line, rows_expected, shown
 from aucmax.cli._shared import check_output, naming, print_json, table_model, told
-from aucmax.reading.frames import check_names
-from aucmax.reading.read import column_names
+from aucmax.reading.frames import RowError, check_names
+from aucmax.reading.read import column_names, located
 from aucmax.tables import TableModel, table_batches
 from aucmax.tables.surprises import Surprises, tell_surprises
 
@@ -85,20 +85,28 @@ def _scored(
         )
     needed = list(dict.fromkeys([*keep, *schema]))
     schema = schema | dict.fromkeys(keep, pl.String)  # as they are written, were they numbers to us
-    negative, positive = model.classes_.tolist()
+    negative, positive = model.negative_label_, model.positive_label_
 
     def prepared() -> Iterator[tuple[pl.DataFrame, np.ndarray]]:
         first = 0
         for batch in table_batches(table, rows, needed, schema=schema):
-            yield batch.select(keep), model.features(batch, first_row=first, surprises=surprises)
+            with located(table):
+                made = model.features(batch, first_row=first, surprises=surprises)
+            yield batch.select(keep), made
             first += batch.height
 
     line.part("scoring", rows_expected(table) if line.live else None, of_rows=True)
+    done = 0
     for kept, features in ahead(prepared()):
-        scores = model.model_.decision_function(features)
+        try:
+            scores = model.model_.decision_function(features)
+        except RowError as error:  # counted in the batch
+            with located(table):
+                raise error.moved(done + error.row) from None
+        done += scores.size
         up = pl.lit(pl.Series(scores >= model.threshold_.threshold))
         label = pl.select(pl.when(up).then(pl.lit(positive)).otherwise(pl.lit(negative))).to_series()
-        made = (pl.Series(scores), pl.Series(model.probability(scores)[:, 1]), label)
+        made = (pl.Series(scores), pl.Series(model.calibrator_.predict(scores)), label)
         named = [series.alias(name) for series, name in zip(made, _MADE, strict=False)]
         yield pl.DataFrame([*kept, *named])
         line.done(scores.size)

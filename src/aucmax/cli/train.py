@@ -6,7 +6,15 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from aucmax.cli._shared import aim_words, check_output, interval, print_json, print_table, told
+from aucmax.cli._shared import (
+    aim_words,
+    check_output,
+    interval,
+    print_columns,
+    print_json,
+    print_table,
+    told,
+)
 from aucmax.model_file import save_model
 from aucmax.tables import TableModel, fit_table, plan_table
 
@@ -43,11 +51,7 @@ def run_train(
         )
     if about["rows_without_label"]:
         say.print(f"{about['rows_without_label']:,} rows without a label were left out.")
-    print_table(
-        ("column", "kind", "what was done"),
-        ((column["name"], column["kind"], column["treatment"]) for column in model.columns_),
-        left=3,
-    )
+    print_columns(model.columns_, "name", "kind", "treatment")
     print()
     print_table(
         ("result", ""),

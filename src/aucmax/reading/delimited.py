@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,10 +18,10 @@ from typing import IO, Any
 import polars as pl
 
 from aucmax.reading.files import TableFile, is_packed, unpacked
-from aucmax.reading.frames import TableError, check_duplicates
+from aucmax.reading.frames import RowError, TableError, check_duplicates, shown
 from aucmax.reading.text import MISSING_MARKS, as_number, clean_text, without_marks
 
-__all__ = ["read_text", "text_batches", "text_names"]
+__all__ = ["line_of_row", "read_text", "text_batches", "text_names"]
 
 #: Bytes parsed at a time, and rows that column types are first told from.
 PIECE = 2**24
@@ -56,10 +56,9 @@ def read_text(
         source: Any = file.path
         if packed := is_packed(file.path) or header.noted:
             source = b"".join([_line(header.written, header), rest, stream.read()])
-    chosen = header.chosen(columns)
+    # All columns are read, also where few are wanted: only so a row of too many values shows.
     options: dict[str, Any] = {
         "separator": header.separator,
-        "columns": chosen,
         "null_values": list(MISSING_MARKS),
         "schema_overrides": {
             written: schema[name]
@@ -77,9 +76,10 @@ def read_text(
     except pl.exceptions.PolarsError as error:
         _find_fault(file)
         if not schema:
-            raise TableError(
-                f"{file.path} cannot be read: {_first_line(error)}{_odd_quote(file)}."
-            ) from None
+            _find_fault(file, strict=True)
+            with unpacked(file.path) as stream:
+                hint = _odd_quote(stream)
+            raise TableError(f"{file.path} cannot be read: {_first_line(error)}{hint}.") from None
         return pl.concat(list(text_batches(file, columns, schema)))  # which cleans values first
     if len(header.names) > 1 and (blank := _blank_lines_at_end(source)):
         frame = frame[:-blank]
@@ -87,8 +87,8 @@ def read_text(
         raise _no_rows(file.path)
     if frame[:, -1].null_count():
         _find_fault(file)
-    frame.columns = [header.names[i] for i in chosen]
-    return frame
+    frame.columns = header.names
+    return frame[:, header.chosen(columns)]
 
 
 def text_batches(
@@ -105,10 +105,10 @@ def text_batches(
         first_row, first_line, told = 0, header.first_line, bool(schema)
         for piece in _pieces(stream, rest, len(header.names)):
             if not told:
-                types |= _told_types(piece, header, chosen)
+                types |= _told_types(piece, header)
                 told = True
-            frame = _parse(piece, header, types, chosen, first_row, first_line)
-            yield frame
+            frame = _parse(piece, header, types, first_row, first_line)
+            yield frame[:, chosen]
             first_row, first_line = first_row + frame.height, first_line + piece.count(b"\n")
         if not first_row:
             raise _no_rows(file.path)
@@ -209,25 +209,23 @@ def _pieces(stream: IO[bytes], rest: bytes, width: int) -> Iterator[bytes]:
         yield rest
 
 
-def _told_types(piece: bytes, header: Header, chosen: list[int]) -> dict[str, Any]:
+def _told_types(piece: bytes, header: Header) -> dict[str, Any]:
     try:
         frame = pl.read_csv(
             _line(header.names, header) + piece,
             separator=header.separator,
-            columns=chosen,
             null_values=list(MISSING_MARKS),
             infer_schema_length=None,
         )
     except pl.exceptions.PolarsError:
         return {}  # said when it is parsed
-    return dict(zip((header.names[i] for i in chosen), frame.dtypes, strict=True))
+    return dict(frame.schema)
 
 
 def _parse(
     piece: bytes,
     header: Header,
     types: Mapping[str, Any],
-    chosen: list[int],
     first_row: int,
     first_line: int,
 ) -> pl.DataFrame:
@@ -239,7 +237,6 @@ def _parse(
         return pl.read_csv(
             named,
             separator=header.separator,
-            columns=chosen,
             schema=dict(types),
             **more,
         )
@@ -254,23 +251,25 @@ def _parse(
         with suppress(pl.exceptions.PolarsError):
             frame = read(types, null_values=marks)
     if frame is None:
-        _check_lines(piece, header, first_line)
+        _check_lines(piece, header, first_row, first_line)
         try:
             frame = read(dict.fromkeys(types, pl.String), null_values=marks)
         except pl.exceptions.PolarsError as error:
-            raise TableError(
-                f"{header.path} cannot be read after line {first_line}: {_first_line(error)}."
-            ) from None
-        return frame.with_columns(
-            _converted(series, types[series.name], header, first_row) for series in frame
-        )
-    if frame.width and frame[:, -1].null_count():
-        _check_lines(piece, header, first_line)
+            _check_lines(piece, header, first_row, first_line, strict=True)
+            hint = _odd_quote(piece.split(b"\n"), first_line)
+            raise TableError(f"{header.path} cannot be read: {_first_line(error)}{hint}.") from None
+        try:
+            return frame.with_columns([_converted(series, types[series.name]) for series in frame])
+        except RowError as error:
+            line = first_line + _row_lines(piece, header.separator)[error.row]
+            raise error.moved(first_row + error.row).in_file(str(header.path), line) from None
+    if frame[:, -1].null_count():
+        _check_lines(piece, header, first_row, first_line)
     return frame
 
 
-def _converted(text: pl.Series, kind: Any, header: Header, first_row: int) -> pl.Series:
-    """Text as another type, with the first value that cannot be named."""
+def _converted(text: pl.Series, kind: Any) -> pl.Series:
+    """Text as another type; the first value that cannot be converted is refused."""
     if kind == pl.String:
         return text
     clean = clean_text(text)
@@ -284,10 +283,11 @@ def _converted(text: pl.Series, kind: Any, header: Header, first_row: int) -> pl
     bad = clean.is_not_null() & values.is_null()
     if bad.any():
         row = int(bad.arg_max() or 0)
-        raise TableError(
-            f"{header.path} has {text[row]!r} in column {text.name!r}, row {first_row + row} (from 0), "
-            f"where {'true or false' if kind == pl.Boolean else 'a number'} was expected; mend it or "
-            "leave it empty."
+        what = "true or false" if kind == pl.Boolean else "a number"
+        raise RowError(
+            f"Column {text.name!r} holds {shown(text[row])} in row {RowError.ROW}, where {what} was "
+            "expected; mend it or leave it empty.",
+            row,
         )
     return values
 
@@ -295,42 +295,72 @@ def _converted(text: pl.Series, kind: Any, header: Header, first_row: int) -> pl
 # --- what is wrong with a file
 
 
-def _find_fault(file: TableFile) -> None:
+def _find_fault(file: TableFile, *, strict: bool = False) -> None:
     """Raise for the first line that is no UTF-8 or has too few or too many values, if there is one."""
     with unpacked(file.path) as stream:
         header, rest = _read_header(file, stream)
-        line = header.first_line
+        row, line = 0, header.first_line
         for piece in _pieces(stream, rest, len(header.names)):
-            _check_lines(piece, header, line)
+            row += _check_lines(piece, header, row, line, strict=strict)
             line += piece.count(b"\n")
 
 
-def _odd_quote(file: TableFile) -> str:
-    """Where a quote may be meant as a part of the text, as inches are."""
+def line_of_row(file: TableFile, row: int) -> int | None:
+    """The line, from 1, on which a row, counted from 0, begins; None where there is no such row."""
     with unpacked(file.path) as stream:
-        for number, line in enumerate(stream, 1):
-            if line.count(b'"') % 2:
-                return (
-                    f'; if the quote (") in line {number} is a part of its value, double it and put '
-                    "the value in quotes"
-                )
+        header, rest = _read_header(file, stream)
+        first_line = header.first_line
+        for piece in _pieces(stream, rest, len(header.names)):
+            lines = _row_lines(piece, header.separator)
+            if row < len(lines):
+                return first_line + int(lines[row])
+            row, first_line = row - len(lines), first_line + piece.count(b"\n")
+    return None
+
+
+def _row_lines(piece: bytes, separator: str) -> Sequence[int]:
+    """The line that each row of a piece begins on, from 0."""
+    if b'"' not in piece:
+        return range(piece.count(b"\n") + (not piece.endswith(b"\n")))
+    reader = csv.reader(io.StringIO(piece.decode(errors="replace"), newline=""), delimiter=separator)
+    begins, before = [], 0
+    for _ in reader:
+        begins.append(before)
+        before = reader.line_num
+    return begins
+
+
+def _odd_quote(lines: Iterable[bytes], first_line: int = 1) -> str:
+    """Where a quote may be meant as a part of the text, as inches are."""
+    for number, line in enumerate(lines, first_line):
+        if line.count(b'"') % 2:
+            return (
+                f'; if the quote (") in line {number} is a part of its value, double it and put '
+                "the value in quotes"
+            )
     return ""
 
 
-def _check_lines(piece: bytes, header: Header, first_line: int) -> None:
+def _check_lines(
+    piece: bytes, header: Header, first_row: int, first_line: int, *, strict: bool = False
+) -> int:
+    """Refuse the first row with too few or too many values; how many rows there are.
+
+    If ``strict``, text after a closing quote is refused, too.
+    """
     width = len(header.names)
     separator = header.separator.encode()
     if b'"' not in piece and piece.isascii():  # the usual case, without a parse
-        commas = {line.count(separator) for line in piece.split(b"\n") if line.strip()}
+        commas = {line.count(separator) for line in piece.split(b"\n") if line not in (b"", b"\r")}
         if commas <= {width - 1}:
-            return
+            return len(_row_lines(piece, header.separator))
     try:
         text = piece.decode()
     except UnicodeDecodeError as error:
         line = first_line + piece.count(b"\n", 0, error.start)
         raise _not_utf8(header.path, f"line {line} has the byte 0x{piece[error.start]:02x}") from None
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=header.separator)
-    before = 0
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=header.separator, strict=strict)
+    before, row = 0, first_row
     while True:
         line = first_line + before
         try:
@@ -338,21 +368,28 @@ def _check_lines(piece: bytes, header: Header, first_line: int) -> None:
         except csv.Error as error:
             raise TableError(
                 f'{header.path}: line {line} cannot be read ({error}); it may have a quote (") that is '
-                "not closed, or line ends of an old Mac."
+                "not closed or not doubled, or line ends of an old Mac."
             ) from None
         if fields is None:
-            return
+            return row - first_row
         if fields and len(fields) != width:
-            if reader.line_num - before > 1:
-                raise TableError(
-                    f'{header.path}: a quote (") in line {line} is not closed within its line, and '
-                    f"leaves {len(fields)} values where the header has {width}; close it or double it."
-                )
-            raise TableError(
-                f"{header.path}: line {line} has {len(fields)} values where the header has {width} "
-                "columns; mend the line (a value that holds the separator needs quotes around it)."
-            )
-        before = reader.line_num
+            raise _wrong_width(header, row, line, len(fields), reader.line_num - before)
+        before, row = reader.line_num, row + 1
+
+
+def _wrong_width(header: Header, row: int, line: int, found: int, lines: int) -> RowError:
+    width = len(header.names)
+    values = "1 value" if found == 1 else f"{found} values"
+    sentence = (
+        f"Row {RowError.ROW} has {values} where the header has {width} columns; mend the line (a "
+        "value that holds the separator needs quotes around it)."
+    )
+    if lines > 1:
+        sentence = (
+            f'A quote (") in row {RowError.ROW} is not closed within its line, and leaves '
+            f"{values} where the header has {width}; close it or double it."
+        )
+    return RowError(sentence, row).in_file(str(header.path), line)
 
 
 def _not_utf8(path: Path, where: str, encoding: str = "latin-1") -> TableError:

@@ -20,7 +20,11 @@ __all__ = [
     "check_duplicates",
     "check_names",
     "frame_hash",
+    "is_frame",
     "quoted",
+    "row_weights",
+    "same_names",
+    "shown",
 ]
 
 
@@ -31,15 +35,38 @@ class TableError(ValueError):
 class RowError(TableError):
     """A TableError of one row, whose number goes where the sentence has ``ROW``.
 
+    A row's number is its position among the rows of the table, from 0, as NumPy and pandas count; a
+    header is no row. Where the table is a text file, the line of the file comes with it, from 1, as
+    editors count.
+
     >>> str(RowError(f"row {RowError.ROW} is bad", 7))
-    'row 7 is bad'
+    'row 7 (from 0) is bad'
+    >>> str(RowError(f"row {RowError.ROW} is bad", 7).in_file("a.csv", 9))
+    'row 7 (from 0; line 9 of a.csv) is bad'
     """
 
     ROW = "\0"
 
-    def __init__(self, sentence: str, row: int = 0) -> None:
-        super().__init__(sentence.replace(self.ROW, str(row)))
-        self.sentence, self.row = sentence, row
+    def __init__(self, sentence: str, row: int = 0, where: str = "") -> None:
+        super().__init__(sentence.replace(self.ROW, f"{row} (from 0{where})"))
+        self.sentence, self.row, self.where = sentence, row, where
+
+    def moved(self, row: int) -> RowError:
+        """The same of a row with another number: of the whole table, where this was of a part."""
+        return type(self)(self.sentence, int(row), self.where)
+
+    def in_file(self, name: str, line: int) -> RowError:
+        """The same with the line of a text file."""
+        return type(self)(self.sentence, self.row, f"; line {line} of {name}")
+
+
+def is_frame(X: Any) -> bool:
+    """Whether X is a table with named columns, of polars, pandas or Arrow."""
+    return (
+        isinstance(X, pl.DataFrame | pl.LazyFrame)
+        or (hasattr(X, "iloc") and hasattr(X, "columns"))
+        or hasattr(X, "__arrow_c_stream__")
+    )
 
 
 def as_frame(X: Any) -> pl.DataFrame:
@@ -49,19 +76,20 @@ def as_frame(X: Any) -> pl.DataFrame:
     >>> as_frame(pd.DataFrame({"a": [1.0, None]})).to_dict(as_series=False)
     {'a': [1.0, None]}
     """
-    if isinstance(X, pl.LazyFrame):
-        return X.collect()
     if isinstance(X, pl.DataFrame):
         return X
     if hasattr(X, "iloc") and hasattr(X, "columns"):
         names = [str(name) for name in X.columns]
         check_duplicates(names, "The table")
         return pl.DataFrame({name: as_series(X.iloc[:, i], name) for i, name in enumerate(names)})
-    if hasattr(X, "__arrow_c_stream__"):
-        return pl.DataFrame(X)
+    if is_frame(X):
+        try:
+            return X.collect() if isinstance(X, pl.LazyFrame) else pl.DataFrame(X)
+        except pl.exceptions.DuplicateError as error:
+            raise same_names("The table", error) from None
     raise TableError(
         f"A table is a polars or pandas frame, with names for its columns; got {_what(X)}. Use "
-        "pl.DataFrame(X, schema=[...]) to name them, or KernelAUCClassifierCV, which takes arrays."
+        "pl.DataFrame(X, schema=[...]) to name them, or TableModel().fit(X, y), which takes arrays."
     )
 
 
@@ -109,11 +137,20 @@ def check_duplicates(names: Iterable[str], where: str) -> None:
         )
 
 
+def same_names(where: str, error: Exception) -> TableError:
+    """What polars says of two columns of one name, as one sentence."""
+    reason = str(error).strip().split("\n", 1)[0].rstrip(".")
+    return TableError(
+        f"{where} has more than one column of one name ({reason}); give each a name of its own."
+    )
+
+
 def check_names(
     present: Sequence[str], wanted: Iterable[str], what: str, where: str = "The table"
 ) -> None:
     """Refuse a table without one of these columns, with the nearest name it has."""
-    absent = [name for name in wanted if name not in set(present)]
+    known = set(present)
+    absent = [name for name in wanted if name not in known]
     if not absent:
         return
     near = get_close_matches(absent[0].lower(), [name.lower() for name in present], 1, 0.6)
@@ -147,7 +184,17 @@ def quoted(names: Iterable[Any], most: int = 8) -> str:
     """
     names = list(names)
     more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(repr(name) for name in names[:most]) + more
+    return ", ".join(shown(name) for name in names[:most]) + more
+
+
+def shown(value: Any, most: int = 60) -> str:
+    """A value for a sentence, of which long text is cut.
+
+    >>> shown("a" * 100, most=5)
+    "'aaaaa…'"
+    """
+    cut = isinstance(value, str) and len(value) > most
+    return repr(f"{value[:most]}…" if cut else value)
 
 
 def _what(X: Any) -> str:
@@ -161,8 +208,9 @@ def row_weights(series: pl.Series) -> np.ndarray:
     bad = values.is_null() | values.is_nan() | values.is_infinite() | (values < 0)
     if bad.any():
         row = int(bad.arg_max() or 0)
-        raise TableError(
-            f"The weight {series.name!r} is {series[row]!r} in row {row} (from 0); weights must be "
-            "numbers of at least 0."
+        raise RowError(
+            f"The weight {series.name!r} is {series[row]!r} in row {RowError.ROW}; weights must be "
+            "numbers of at least 0.",
+            row,
         )
     return values.to_numpy()

@@ -12,9 +12,16 @@ from sklearn.datasets import load_svmlight_file
 
 from aucmax._memory import check_fits
 from aucmax.reading.files import TableFile, unpacked
-from aucmax.reading.frames import TableError
+from aucmax.reading.frames import RowError, TableError
 
-__all__ = ["TARGET", "is_feature", "libsvm_batches", "libsvm_names", "read_libsvm"]
+__all__ = [
+    "TARGET",
+    "is_feature",
+    "libsvm_batches",
+    "libsvm_names",
+    "line_of_libsvm_row",
+    "read_libsvm",
+]
 
 #: The name of the labels' column; features are f1, f2 and so on.
 TARGET = "target"
@@ -41,14 +48,14 @@ def libsvm_batches(file: TableFile, columns: Sequence[str] | None) -> Iterator[p
         width = max([width, *(int(name[1:]) for name in names if name != TARGET)])
     check_fits(f"{file.path}, written out with its zeros,", 4 * lines * len(names), None)
     with unpacked(file.path) as stream:
-        first_line = 1
+        first_row, first_line = 0, 1
         while piece := stream.readlines(_PIECE):
             try:
                 X, y = load_svmlight_file(
                     io.BytesIO(b"".join(piece)), n_features=width, zero_based=False, dtype=np.float32
                 )
             except (ValueError, OverflowError) as error:
-                raise _explained(file, piece, first_line, error) from None
+                raise _explained(file, piece, first_row, first_line, error) from None
             labels = y.astype(np.int64) if whole else y
             X = X.tocsc()
             made = {
@@ -56,7 +63,7 @@ def libsvm_batches(file: TableFile, columns: Sequence[str] | None) -> Iterator[p
                 for name in names
             }
             yield pl.DataFrame(made)
-            first_line += len(piece)
+            first_row, first_line = first_row + len(y), first_line + len(piece)
 
 
 def is_feature(name: str) -> bool:
@@ -90,12 +97,32 @@ def _size(file: TableFile) -> tuple[int, int, bool]:
     return width, lines, whole
 
 
-def _explained(file: TableFile, piece: list[bytes], first_line: int, error: Exception) -> TableError:
+def line_of_libsvm_row(file: TableFile, row: int) -> int | None:
+    """The line, from 1, of a row, counted from 0; blank lines and comments are no rows."""
+    with unpacked(file.path) as stream:
+        for number, line in enumerate(stream, 1):
+            if _is_row(line):
+                row -= 1
+            if row < 0:
+                return number
+    return None
+
+
+def _is_row(line: bytes) -> bool:
+    return bool(line.split(b"#", 1)[0].strip())
+
+
+def _explained(
+    file: TableFile, piece: list[bytes], first_row: int, first_line: int, error: Exception
+) -> TableError:
+    row = first_row
     for i, line in enumerate(piece):
-        if line.strip() and not _LINE.fullmatch(line):
+        if _is_row(line) and not _LINE.fullmatch(line):
             shown = line.decode(errors="replace").strip()[:60]
-            return TableError(
-                f"{file.path}: line {first_line + i} is not as LIBSVM writes it ({shown!r}); a line is "
-                "a label, then place:value with places rising from 1."
-            )
+            return RowError(
+                f"Row {RowError.ROW} is not as LIBSVM writes it ({shown!r}); a line is a label, then "
+                "place:value with places rising from 1.",
+                row,
+            ).in_file(str(file.path), first_line + i)
+        row += _is_row(line)
     return TableError(f"{file.path} cannot be read near line {first_line}: {error}.")

@@ -2,24 +2,34 @@
 
 Text is UTF-8 with a line of column names first; what stands between values is told from that line. "",
 "?", "NA", "null" and their like (``aucmax.reading.text.MISSING_MARKS``) are missing values.
+
+Errors name a row by its position among the rows of the table, from 0; the header is no row. Of a text
+file they add the line, from 1.
 """
 
 from __future__ import annotations
 
 import io
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 from aucmax._checks import check_number
-from aucmax.reading.delimited import read_text, text_batches, text_names
+from aucmax.reading.delimited import line_of_row, read_text, text_batches, text_names
 from aucmax.reading.files import TableFile, file_hash, find_table, is_packed, unpacked
-from aucmax.reading.frames import TableError, check_names
-from aucmax.reading.libsvm import is_feature, libsvm_batches, libsvm_names, read_libsvm
+from aucmax.reading.frames import RowError, TableError, check_names, same_names
+from aucmax.reading.libsvm import (
+    is_feature,
+    libsvm_batches,
+    libsvm_names,
+    line_of_libsvm_row,
+    read_libsvm,
+)
 
-__all__ = ["column_names", "file_hash", "read_table", "table_batches"]
+__all__ = ["column_names", "file_hash", "located", "read_table", "table_batches"]
 
 
 def read_table(
@@ -109,6 +119,22 @@ def table_batches(
         yield _in_order(part, columns)
 
 
+@contextmanager
+def located(table: Any) -> Iterator[None]:
+    """Add its line to an error that names a row of a text file; ``table`` may be no file at all."""
+    try:
+        yield
+    except RowError as error:
+        if error.where or not isinstance(table, str | Path):
+            raise
+        file = find_table(table)
+        find = {"text": line_of_row, "libsvm": line_of_libsvm_row}.get(file.format)
+        line = None if find is None else find(file, error.row)
+        if line is None:
+            raise
+        raise error.in_file(str(file.path), line) from None
+
+
 def column_names(path: str | Path) -> list[str]:
     """Names of a table's columns, without reading its rows (but for LIBSVM files)."""
     file = find_table(path)
@@ -168,6 +194,8 @@ def _collected(file: TableFile, scan: pl.LazyFrame) -> pl.DataFrame:
 
 
 def _damaged(file: TableFile, error: Exception) -> TableError:
+    if isinstance(error, pl.exceptions.DuplicateError):
+        return same_names(str(file.path), error)
     kind = "Parquet" if file.format == "parquet" else "Arrow"
     reason = str(error).strip().split("\n", 1)[0].rstrip(".")
     return TableError(f"{file.path} is no {kind} file, or a damaged one ({reason}); get it anew.")

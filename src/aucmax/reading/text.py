@@ -9,6 +9,9 @@ MISSING_MARKS = ("", "?", "NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "NUL
 #: Text that does so only among numbers; elsewhere it may be a level.
 _NUMBER_MARKS = ("-", "--", ".", "none", "None", "NONE", "na", "missing", "Missing")
 
+#: Longer text is cut to so many characters: no level of a category is told apart by what follows.
+LONGEST = 1000
+
 _PAIRS = ({"true", "false"}, {"yes", "no"}, {"t", "f"}, {"y", "n"})
 _TRUE, _FALSE = ("true", "yes", "t", "y", "1"), ("false", "no", "f", "n", "0")
 _THOUSANDS = r"^[+-]?\d{1,3}(,\d{3})+(\.\d*)?$"
@@ -22,8 +25,11 @@ _DATE = (
 
 
 def clean_text(series: pl.Series) -> pl.Series:
-    """Text without blanks around it, null where it stands for a missing value."""
+    """Text without blanks around it, null where it stands for a missing value; long text is cut."""
     text = series.cast(pl.String).str.strip_chars()
+    longest = text.str.len_bytes().max()
+    if isinstance(longest, int) and longest > LONGEST:
+        text = text.str.slice(0, LONGEST)
     return text.set(text.is_in(MISSING_MARKS), None)
 
 

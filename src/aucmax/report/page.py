@@ -23,6 +23,7 @@ from aucmax.report.columns import column_rows, confident_mistakes
 from aucmax.report.curves import DRAWS, Cuts, make_cuts, roc_band, score_histogram
 from aucmax.report.slider import RATES, cost_ratio, slider_stops, text_at_start
 from aucmax.report.words import count, fixed, percent
+from aucmax.tables import TableModel
 from aucmax.tables.scored import ScoredRows, score_rows
 
 __all__ = ["write_report"]
@@ -81,6 +82,12 @@ def write_report(
     ...     path.read_text(encoding="utf-8").startswith("<!doctype html>")
     True
     """
+    if not isinstance(model, TableModel):
+        raise TypeError(
+            f"write_report needs a fitted TableModel; got a {type(model).__name__}. Fit one to the "
+            "same rows with fit_table(table, target) or TableModel().fit(X, y), or read one with "
+            "load_model(path)."
+        )
     check_is_fitted(model, "model_")
     check_number("max_rows", max_rows, low=1, closed=True, integer=True)
     path = Path(path)
@@ -121,8 +128,7 @@ def _context(model: Any, rows: ScoredRows, permutation: bool, max_rows: int) -> 
     weight = rows.weight if rows.weighted else None
     found = evaluate(rows.positive, rows.score, rows.probability, weight)
     cuts = make_cuts(rows.positive, rows.score, weight, threshold=model.threshold_.threshold)
-    labels = [str(label) for label in model.classes_.tolist()]
-    negative, positive = (f"“{label}”" for label in labels)
+    negative, positive = (f"“{label}”" for label in (model.negative_label_, model.positive_label_))
     target = model.training_.get("target")
     importance = _importance(model, rows, max_rows, permutation)
     order = [] if importance is None else [importance["names"][i] for i in importance["order"]]
@@ -131,7 +137,7 @@ def _context(model: Any, rows: ScoredRows, permutation: bool, max_rows: int) -> 
     columns = column_rows(model.columns_, rows.frame)
     return {
         "version": __version__,
-        "title": f"Ranking {target} = {labels[1]}" if target else f"Ranking {labels[1]}",
+        "title": f"Ranking {f'{target} = ' if target else ''}{model.positive_label_}",
         "lead": sentences.lead(rows, found, positive),
         "positive": positive,
         "negative": negative,
@@ -197,7 +203,7 @@ def _importance(
             permuted = permutation_importance(
                 model,
                 rows.frame[drawn],
-                np.where(rows.positive[drawn], model.classes_[1], model.classes_[0]),
+                np.where(rows.positive[drawn], model.positive_label_, model.negative_label_),
                 sample_weight=rows.weight[drawn] if rows.weighted else None,
                 random_state=0,
             )

@@ -28,7 +28,7 @@ from sklearn.compose import ColumnTransformer
 from sklearn.impute import SimpleImputer
 from sklearn.preprocessing import OneHotEncoder
 
-from aucmax.reading.frames import RowError, TableError, check_names, quoted
+from aucmax.reading.frames import RowError, TableError, check_names, quoted, shown
 from aucmax.reading.text import as_boolean, as_number, clean_text, without_marks
 
 __all__ = ["RARE", "features", "make_preprocessor", "normal_frame", "reading_schema"]
@@ -46,15 +46,16 @@ Column = dict[str, Any]
 def to_float(series: pl.Series, name: str, first_row: int = 0) -> pl.Series:
     """A number or boolean column as Float32 with nulls; infinity is refused with its row."""
     values = series.cast(pl.Float32, strict=False)
-    if series.dtype.is_float():
-        values = values.fill_nan(None)
-    if values.is_infinite().any():
-        row = int(values.is_infinite().fill_null(False).arg_max() or 0)
+    array = values.to_numpy()  # by NumPy: a call of polars takes ten times as long on few rows
+    if np.isinf(array).any():
+        row = int(np.isinf(array).argmax())
         raise RowError(
-            f"Column {name!r} holds {series[row]} in row {RowError.ROW} (from 0), and numbers must be "
+            f"Column {name!r} holds {series[row]} in row {RowError.ROW}, and numbers must be "
             "finite and at most 3.4e38; mend it or leave it empty.",
             first_row + row,
         )
+    if np.isnan(array).sum() > values.null_count():
+        values = values.fill_nan(None)
     return values
 
 
@@ -105,12 +106,13 @@ def _normal_column(series: pl.Series, column: Column, first_row: int) -> pl.Seri
         if bad.any():
             row = int(bad.arg_max() or 0)
             what = "true or false" if column["kind"] == "boolean" else "a number"
-            raise TableError(
-                f"Column {name!r} holds {text[row]!r} in row {first_row + row} (from 0), where "
-                f"training had {what}; mend it or leave it empty."
+            raise RowError(
+                f"Column {name!r} holds {shown(text[row])} in row {RowError.ROW}, where training had "
+                f"{what}; mend it or leave it empty.",
+                first_row + row,
             )
         values = to_float(read, name, first_row)
-    return values.fill_null(float("nan")).alias(name)
+    return (values.fill_null(float("nan")) if values.null_count() else values).alias(name)
 
 
 def reading_schema(columns: Sequence[Column]) -> dict[str, Any]:
@@ -144,18 +146,18 @@ def make_preprocessor(columns: Sequence[Column]) -> ColumnTransformer:
     kept = [_encoder_levels(column) for column in categories]
     height = max([2, *map(len, kept)])
     made: dict[str, Any] = {}
-    for column in columns:
-        if column in numbers:
-            values = np.full(height, column["median"], np.float32)
-            values[0] = np.nan if column["missing"] else values[0]
-            made[column["name"]] = values
+    for column in numbers:
+        values = np.full(height, column["median"], np.float32)
+        values[0] = np.nan if column["missing"] else values[0]
+        made[column["name"]] = values
     for column, levels in zip(categories, kept, strict=True):
         seen = [level for level in levels if level != RARE]
         made[column["name"]] = [seen[i % len(seen)] for i in range(height)]
-    parts: list[tuple[str, Any, list[str]]] = []
+    # By position: scikit-learn looks up each name in the list of all.
+    parts: list[tuple[str, Any, list[int]]] = []
     if numbers:
         imputer = SimpleImputer(strategy="median", add_indicator=True)
-        parts.append(("numbers", imputer, [column["name"] for column in numbers]))
+        parts.append(("numbers", imputer, list(range(len(numbers)))))
     if categories:
         encoder = OneHotEncoder(
             categories=kept,
@@ -164,7 +166,7 @@ def make_preprocessor(columns: Sequence[Column]) -> ColumnTransformer:
             sparse_output=False,
             dtype=np.float32,
         )
-        parts.append(("categories", encoder, [column["name"] for column in categories]))
+        parts.append(("categories", encoder, list(range(len(numbers), len(made)))))
     preprocessor = ColumnTransformer(parts, sparse_threshold=0.0, verbose_feature_names_out=False)
     return preprocessor.set_output(transform="default").fit(pl.DataFrame(made))
 
@@ -190,23 +192,33 @@ def feature_names(columns: Sequence[Column]) -> list[str]:
 
 def features(preprocessor: ColumnTransformer, frame: pl.DataFrame) -> np.ndarray:
     """What ``preprocessor.transform`` makes of a frame in normal form, as float32 in C order."""
+    names_in = preprocessor.feature_names_in_
     parts = {
-        name: (part, names) for name, part, names in preprocessor.transformers_ if name != "remainder"
+        name: (part, [each if isinstance(each, str) else names_in[each] for each in columns])
+        for name, part, columns in preprocessor.transformers_
+        if name != "remainder"
     }
-    made: list[pl.Expr] = []
+    made: list[np.ndarray] = []
     if "numbers" in parts:
         imputer, names = parts["numbers"]
-        made += [
-            pl.col(name).fill_nan(float(median))
-            for name, median in zip(names, imputer.statistics_, strict=True)
-        ]
-        made += [pl.col(names[i]).is_nan() for i in imputer.indicator_.features_]
+        numbers = pl.DataFrame([frame[name] for name in names]).to_numpy(order="c", writable=True)
+        missing = np.isnan(numbers)
+        np.copyto(numbers, imputer.statistics_.astype(np.float32), where=missing)
+        made.append(numbers)
+        if imputer.indicator_.features_.size:
+            made.append(missing[:, imputer.indicator_.features_].astype(np.float32))
     if "categories" in parts:
         encoder, names = parts["categories"]
-        for name, levels in zip(names, encoder.categories_, strict=True):
-            kept = [level for level in levels if level != RARE]
-            made += [pl.col(name) == level for level in kept]
-            if len(kept) < len(levels):
-                made.append(~pl.col(name).is_in(kept))
+        made.append(_one_hot(frame, names, encoder.categories_))
+    return made[0] if len(made) == 1 else np.hstack(made)
+
+
+def _one_hot(frame: pl.DataFrame, names: Sequence[str], categories: Sequence[Any]) -> np.ndarray:
+    made: list[pl.Expr] = []
+    for name, levels in zip(names, categories, strict=True):
+        kept = [level for level in levels if level != RARE]
+        made += [pl.col(name) == level for level in kept]
+        if len(kept) < len(levels):
+            made.append(~pl.col(name).is_in(kept))
     named = [expression.cast(pl.Float32).alias(str(i)) for i, expression in enumerate(made)]
     return frame.select(named).to_numpy(order="c")

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+from sklearn.utils.validation import column_or_1d
 
-from aucmax.reading.frames import TableError, as_series, quoted
+from aucmax.reading.frames import RowError, TableError, as_series, quoted, shown
 from aucmax.reading.text import clean_text
 
 __all__ = ["Labels", "known_labels", "two_labels"]
@@ -20,15 +21,17 @@ class Labels:
 
     positive: np.ndarray  # (n,) of bool; False where there is no label
     known: np.ndarray  # (n,) of bool
-    classes: np.ndarray  # negative, positive
+    classes: np.ndarray  # the two labels, sorted
+    positive_label: Any
+    negative_label: Any
 
 
 def two_labels(y: Any, positive: Any, name: str) -> Labels:
     """Split a target by its labels; the rarer is positive unless another is named.
 
     >>> found = two_labels(["no", "yes", "no", None], None, "bought")
-    >>> found.classes.tolist(), found.positive.tolist(), found.known.tolist()
-    (['no', 'yes'], [False, True, False, False], [True, True, True, False])
+    >>> found.positive_label, found.positive.tolist(), found.known.tolist()
+    ('yes', [False, True, False, False], [True, True, True, False])
     """
     target = f"The target {name!r}" if name else "The target y"
     series = _target(y, name)
@@ -50,36 +53,43 @@ def two_labels(y: Any, positive: Any, name: str) -> Labels:
         )
     if len(labels) == 1:
         raise TableError(
-            f"{target} is {labels[0]!r} in every row, so there is nothing to tell apart; it "
-            "needs two labels."
+            f"{target} is {shown(labels[0])} in every row: that is one class, and a ranking needs two."
         )
     if len(labels) > 2:
-        raise TableError(
-            f"{target} has {len(labels):,} different values ({quoted(labels, 5)}), and a ranking is of "
-            "two; make a column that says yes or no, for example whether it is "
-            f"{labels[int(np.argmin(rows))]!r}."
-        )
+        raise _too_many(target, series, labels, labels[int(np.argmin(rows))])
     up = int(rows[1] <= rows[0]) if wanted is None else wanted
     return Labels(
         (series == labels[up]).fill_null(False).to_numpy(),
         series.is_not_null().to_numpy(),
-        np.array([labels[1 - up], labels[up]]),
+        np.sort(np.array(labels)),
+        labels[up],
+        labels[1 - up],
     )
 
 
-def known_labels(y: Any, classes: np.ndarray, name: str) -> tuple[np.ndarray, np.ndarray]:
-    """Which rows have the second of two labels, and which have one at all; others are refused."""
+def _too_many(target: str, series: pl.Series, labels: list[Any], rarest: Any) -> TableError:
+    what, rule = "", shown(rarest)
+    if series.dtype.is_float() and (series % 1 != 0).any():
+        what, rule = "is continuous: it ", f"above {float(series.median() or 0.0):g}"  # type: ignore[arg-type]
+    return TableError(
+        f"{target} {what}has {len(labels):,} different values ({quoted(labels, 5)}). Only binary "
+        f"classification is supported; make a column of two labels, for example whether it is {rule}."
+    )
+
+
+def known_labels(y: Any, negative: Any, positive: Any, name: str) -> tuple[np.ndarray, np.ndarray]:
+    """Which rows have the positive label, and which have one at all; other labels are refused."""
     series = _target(y, name)
-    negative, positive = classes.tolist()
     places = {}
     for label in series.drop_nulls().unique().to_list():
         found = _find([negative, positive], label)
         if found is None:
             row = int((series == label).fill_null(False).arg_max() or 0)
             target = f"The target {name!r}" if name else "The target"
-            raise TableError(
-                f"{target} is {label!r} in row {row} (from 0), and the model knows {negative!r} and "
-                f"{positive!r}."
+            raise RowError(
+                f"{target} is {shown(label)} in row {RowError.ROW}, and the model knows {negative!r} "
+                f"and {positive!r}.",
+                row,
             )
         places[label] = found == 1
     up = np.array([places.get(label, False) for label in series.to_list()], dtype=bool)
@@ -87,6 +97,12 @@ def known_labels(y: Any, classes: np.ndarray, name: str) -> tuple[np.ndarray, np
 
 
 def _target(y: Any, name: str) -> pl.Series:
+    if y is None:
+        raise TableError(
+            "TableModel requires y to be passed, but the target y is None; it is the label of each row."
+        )
+    if len(getattr(y, "shape", ())) == 2:
+        y = column_or_1d(np.asarray(y), warn=True)
     series = as_series(y, name)
     if series.dtype in (pl.String, pl.Categorical, pl.Enum):
         series = clean_text(series)

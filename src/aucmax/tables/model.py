@@ -2,35 +2,31 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from numbers import Integral
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.compose import ColumnTransformer
-from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
+from sklearn.model_selection import PredefinedSplit, StratifiedGroupKFold, StratifiedKFold
 from sklearn.utils.validation import check_is_fitted
 
 from aucmax._checks import all_or_nothing, check_choice, check_number, check_weight, warn_user
 from aucmax.calibration import IsotonicCalibrator, SigmoidCalibrator, make_calibrator
 from aucmax.metrics import roc_auc, roc_auc_interval
-from aucmax.plan import Plan
 from aucmax.reading.frames import (
     RowError,
     TableError,
-    as_frame,
     as_series,
     check_names,
     frame_hash,
-    row_weights,
 )
-from aucmax.reading.read import file_hash, read_table
 from aucmax.search import KernelAUCClassifierCV
 from aucmax.tables.columns import (
     feature_names,
@@ -39,12 +35,13 @@ from aucmax.tables.columns import (
     normal_frame,
     reading_schema,
 )
-from aucmax.tables.labels import known_labels, two_labels
+from aucmax.tables.inputs import scoring_frame, training_frame
+from aucmax.tables.labels import Labels, known_labels, two_labels
 from aucmax.tables.study import study_columns
 from aucmax.tables.surprises import Surprises, count_surprises, tell_surprises
 from aucmax.thresholds import Aim, Threshold, choose_threshold
 
-__all__ = ["TableModel", "fit_table"]
+__all__ = ["TableModel", "check_drop"]
 
 
 class TableModel(ClassifierMixin, BaseEstimator):
@@ -93,7 +90,14 @@ class TableModel(ClassifierMixin, BaseEstimator):
         From frames in normal form to features; ``feature_names_`` are their names.
     model_ : KernelAUCClassifierCV
     classes_ : array of shape (2,)
-        The negative label and the positive one, in this order.
+        The two labels, sorted. ``decision_function``, ``predict_proba`` and so all of scikit-learn
+        follow their order.
+    positive_label_, negative_label_ : label
+        Which of the two is ranked high, and the other. ``scores``, ``probabilities``, ``threshold_``,
+        ``held_out_``, ``training_``, files of scores and reports speak of ``positive_label_``.
+    n_features_in_ : int
+    feature_names_in_ : array of str
+        Of a frame, the names of its columns.
     calibrator_ : SigmoidCalibrator or IsotonicCalibrator
     threshold_ : Threshold
         With the counts and rates to expect.
@@ -102,11 +106,6 @@ class TableModel(ClassifierMixin, BaseEstimator):
         and "weight".
     training_ : dict
         Rows, positives, AUC of the held-out scores with its interval, and where all came from.
-
-    Notes
-    -----
-    Scikit-learn's scorers take the greater of two labels as positive. Where yours is the lesser ("died"
-    and "lived"), hand them ``y == "died"``.
 
     Examples
     --------
@@ -128,6 +127,7 @@ class TableModel(ClassifierMixin, BaseEstimator):
     feature_names_: list[str]
     model_: KernelAUCClassifierCV
     classes_: np.ndarray
+    positive_label_: Any
     calibrator_: SigmoidCalibrator | IsotonicCalibrator
     threshold_: Threshold
     held_out_: dict[str, np.ndarray]
@@ -183,7 +183,8 @@ class TableModel(ClassifierMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : polars or pandas frame of n rows
+        X : polars or pandas frame, array or list of n rows
+            Columns of a frame are known by their names, those of an array by their positions.
         y : series or array of shape (n,)
             Two labels of any kind. Rows without one are left out.
         sample_weight : array of shape (n,), optional
@@ -198,9 +199,10 @@ class TableModel(ClassifierMixin, BaseEstimator):
         began = time.perf_counter()
         with all_or_nothing(self):
             target = str(about.get("target") or getattr(y, "name", None) or "")
-            ready = self._make_ready(X, y, sample_weight, groups, target)
+            table = training_frame(self, X)
+            ready = self._make_ready(table, y, sample_weight, groups, target)
             rows, positive, weight, groups = ready.rows, ready.positive, ready.weight, ready.groups
-            about = {"data_hash": about.get("data_hash") or frame_hash(as_frame(X)), **about}
+            about = {"data_hash": about.get("data_hash") or frame_hash(table), **about}
             self.model_ = self._search(ready.folds)
             even = not np.ptp(weight)
             given = {} if groups is None else {"groups": groups}
@@ -219,8 +221,8 @@ class TableModel(ClassifierMixin, BaseEstimator):
                 "seconds": time.perf_counter() - began,
                 "search_seconds": searching,
                 "target": target or None,
-                "positive": self.classes_[1].item(),
-                "negative": self.classes_[0].item(),
+                "positive": self.positive_label_,
+                "negative": self.negative_label_,
                 "weight": about.get("weight"),
                 "group": about.get("group"),
                 "random_state": self.random_state,
@@ -229,10 +231,11 @@ class TableModel(ClassifierMixin, BaseEstimator):
             }
         return self
 
-    def _make_ready(self, X: Any, y: Any, sample_weight: Any, groups: Any, target: str) -> _Ready:
+    def _make_ready(
+        self, table: pl.DataFrame, y: Any, sample_weight: Any, groups: Any, target: str
+    ) -> _Ready:
         """All that comes before the search: labels, folds, columns and what becomes of them."""
         self._check_params()
-        table = as_frame(X)
         labels = two_labels(y, self.positive, target)
         check_length("y", labels.known, table)
         weight = check_weight(sample_weight, table.height)
@@ -242,38 +245,62 @@ class TableModel(ClassifierMixin, BaseEstimator):
             check_length("groups", groups, table)
             groups = _group_codes(groups)[used]
         positive = labels.positive[used]
-        folds = self._folds(positive, groups, labels.classes)
+        folds = self._folds(positive, groups, labels, used)
         frame = self._without_dropped(table)
         frame = frame if used.all() else frame.filter(pl.Series(used))
         try:
             self.columns_ = study_columns(frame, rare_level=self.rare_level, max_levels=self.max_levels)
         except RowError as error:  # counted among the rows in use
-            raise RowError(error.sentence, int(np.flatnonzero(used)[error.row])) from None
+            raise error.moved(np.flatnonzero(used)[error.row]) from None
         self.preprocessor_ = make_preprocessor(self.columns_)
         self.feature_names_ = feature_names(self.columns_)
-        self.classes_ = labels.classes
+        self.classes_, self.positive_label_ = labels.classes, labels.positive_label
         missing = int((~labels.known).sum())
-        return _Ready(self.features(frame), positive, weight[used], groups, folds, frame, missing)
+        rows = features(self.preprocessor_, normal_frame(frame, self.columns_))
+        return _Ready(rows, positive, weight[used], groups, folds, frame, missing)
 
-    def decision_function(self, X: Any) -> np.ndarray:
-        """Score of each row: the higher, the more like the positive label."""
+    @property
+    def negative_label_(self) -> Any:
+        """The label that is not ``positive_label_``."""
+        check_is_fitted(self, "classes_")
+        first, second = self.classes_.tolist()
+        return first if second == self.positive_label_ else second
+
+    def scores(self, X: Any) -> np.ndarray:
+        """Score of each row (n,): the higher, the more like ``positive_label_``.
+
+        A row is called positive where its score is at or above ``threshold_.threshold``.
+        """
         check_is_fitted(self)
         return self.model_.decision_function(self.features(X))
 
+    def probabilities(self, X: Any) -> np.ndarray:
+        """Probability of ``positive_label_`` for each row (n,)."""
+        scores = self.scores(X)
+        return self.calibrator_.predict(scores)
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Distance of each row's score from the threshold (n,): above 0 means ``classes_[1]``.
+
+        So its sign is that of ``predict``, and it rises with ``scores`` if ``positive_label_`` is
+        ``classes_[1]``, and falls with them otherwise.
+        """
+        scores, threshold = self.scores(X), self.threshold_.threshold
+        if self.positive_label_ != self.classes_[1]:
+            return threshold - scores
+        # A score at the threshold is positive, and must not come out as 0.
+        return scores - np.nextafter(threshold, -np.inf)
+
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Probabilities (n, 2) of the negative and the positive label."""
-        return self.probability(self.decision_function(X))
+        """Probabilities (n, 2) of the labels, in the order of ``classes_``."""
+        up = self.probabilities(X)
+        columns = [1.0 - up, up] if self.positive_label_ == self.classes_[1] else [up, 1.0 - up]
+        return np.column_stack(columns)
 
     def predict(self, X: Any) -> np.ndarray:
         """The positive label at or above ``threshold_``, the negative one below."""
-        up = self.decision_function(X) >= self.threshold_.threshold
-        return self.classes_[up.astype(np.intp)]
-
-    def probability(self, scores: Any) -> np.ndarray:
-        """Probabilities (n, 2) of rows by their scores, where these are at hand."""
-        check_is_fitted(self)
-        up = self.calibrator_.predict(scores)
-        return np.column_stack([1.0 - up, up])
+        decision = self.decision_function(X)
+        return self.classes_[(decision > 0).astype(np.intp)]
 
     def features(self, X: Any, *, first_row: int = 0, surprises: Surprises | None = None) -> np.ndarray:
         """The features (n, d) that ``model_`` sees of each row, in float32.
@@ -282,7 +309,7 @@ class TableModel(ClassifierMixin, BaseEstimator):
         ``surprises`` is added what the training did not have.
         """
         check_is_fitted(self, "preprocessor_")
-        frame = normal_frame(as_frame(X), self.columns_, first_row=first_row)
+        frame = normal_frame(scoring_frame(self, X), self.columns_, first_row=first_row)
         if surprises is not None:
             surprises.update(count_surprises(frame, self.columns_))
         return features(self.preprocessor_, frame)
@@ -290,7 +317,7 @@ class TableModel(ClassifierMixin, BaseEstimator):
     def surprises(self, X: Any) -> list[str]:
         """Sentences on what a table holds that the training did not: levels never seen, new holes."""
         check_is_fitted(self, "preprocessor_")
-        table = as_frame(X)
+        table = scoring_frame(self, X)
         counts = count_surprises(normal_frame(table, self.columns_), self.columns_)
         return tell_surprises(counts, table.height, self.columns_)
 
@@ -300,13 +327,49 @@ class TableModel(ClassifierMixin, BaseEstimator):
         Labels that were read as another type are understood ("1" for 1); others are refused.
         """
         check_is_fitted(self)
-        return known_labels(y, self.classes_, str(getattr(y, "name", None) or ""))
+        name = str(getattr(y, "name", None) or "")
+        return known_labels(y, self.negative_label_, self.positive_label_, name)
 
     @property
     def reading_schema(self) -> dict[str, Any]:
         """Columns the model needs, with the types to read them in from a text file."""
         check_is_fitted(self, "columns_")
         return reading_schema(self.columns_)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """With columns as one text, and without what is made of them: files hold many columns so."""
+        state: dict[str, Any] = super().__getstate__()
+        if "columns_" not in state:
+            return state
+        state = {**state, "columns_": json.dumps(self.columns_)}
+        if "feature_names_in_" in state:
+            state["feature_names_in_"] = json.dumps(self.feature_names_in_.tolist())
+        return {name: state[name] for name in state if name not in ("preprocessor_", "feature_names_")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Restore a model; one of version 0.1 had the negative and the positive label as classes."""
+        state = dict(state)
+        if isinstance(state.get("columns_"), str):
+            columns = json.loads(state["columns_"])
+            state |= {"columns_": columns, "feature_names_": feature_names(columns)}
+            state["preprocessor_"] = make_preprocessor(columns)
+            if "feature_names_in_" in state:
+                names = json.loads(state["feature_names_in_"])
+                state["feature_names_in_"] = np.array(names, dtype=object)
+        elif "classes_" in state and "positive_label_" not in state:
+            names = [column["name"] for column in state["columns_"]]
+            state["positive_label_"] = state["classes_"][1].item()
+            state["classes_"] = np.sort(state["classes_"])
+            state["feature_names_in_"] = np.array(names, dtype=object)
+            state["n_features_in_"] = len(names)
+        super().__setstate__(state)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        tags.input_tags.allow_nan = True
+        tags.input_tags.string = True
+        return tags
 
     def _check_params(self) -> None:
         check_choice("calibration", self.calibration, ("sigmoid", "isotonic"))
@@ -315,25 +378,34 @@ class TableModel(ClassifierMixin, BaseEstimator):
         if self.rare_level != "auto":
             check_number("rare_level", self.rare_level, low=1, closed=True, integer=True)
         check_number("max_levels", self.max_levels, low=2, closed=True, integer=True)
-        _check_drop(self.drop)
+        check_drop(self.drop)
 
     def _without_dropped(self, table: pl.DataFrame) -> pl.DataFrame:
         check_names(table.columns, self.drop, "was to be dropped")
         return table.drop(list(self.drop))
 
-    def _folds(self, positive: np.ndarray, groups: np.ndarray | None, classes: np.ndarray) -> Any:
+    def _folds(
+        self, positive: np.ndarray, groups: np.ndarray | None, labels: Labels, used: np.ndarray
+    ) -> Any:
         """The splitter, where there are rows and groups enough for it."""
+        of_each = ((labels.positive_label, positive), (labels.negative_label, ~positive))
+        for label, rows in of_each:
+            if not rows.any():
+                raise TableError(
+                    f"No row of {label!r} has a weight above 0: one class is left, and a ranking needs "
+                    "two."
+                )
         if not isinstance(self.cv, Integral):
-            return self.cv
+            return _splits_of_used(self.cv, used)
         check_number("cv", self.cv, low=2, closed=True, integer=True)
         wanted = int(self.cv)
-        for label, rows in ((classes[1], positive), (classes[0], ~positive)):
+        for label, rows in of_each:
             count = int(rows.sum()) if groups is None else np.unique(groups[rows]).size
             if count < wanted:
                 what = "rows" if groups is None else "groups with rows"
                 fewer = f", or use {count} folds" if count > 1 else ""
                 raise TableError(
-                    f"{label.item()!r} has {count} {what}, and {wanted} folds need at least {wanted}; "
+                    f"{label!r} has {count} {what}, and {wanted} folds need at least {wanted}; "
                     f"bring more of them{fewer}."
                 )
         splitter = StratifiedKFold if groups is None else StratifiedGroupKFold
@@ -396,99 +468,7 @@ class _Ready:
     without_label: int
 
 
-def fit_table(
-    table: Any,
-    target: str,
-    *,
-    positive: Any = None,
-    drop: Sequence[str] = (),
-    weight: str | None = None,
-    group: str | None = None,
-    **params: Any,
-) -> TableModel:
-    """Fit a :class:`TableModel` to a table with its target among the columns.
-
-    Parameters
-    ----------
-    table : path, polars or pandas frame
-        A CSV, TSV, Parquet, Arrow or LIBSVM file, compressed or not, or a frame.
-    target : str
-        The column with the two labels.
-    positive : label, optional
-        The rarer by default.
-    drop : sequence of str, default=()
-        Columns to leave out.
-    weight, group : str, optional
-        Columns with the weight of each row, and with what rows must not be parted by.
-    **params
-        All other parameters of :class:`TableModel`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import polars as pl
-    >>> from aucmax.tables import fit_table
-    >>> x = np.random.default_rng(0).normal(size=300)
-    >>> table = pl.DataFrame({"size": x, "sold": np.where(np.abs(x) > 1.2, "yes", "no")})
-    >>> model = fit_table(table, "sold", n_landmarks=30)
-    >>> model.classes_.tolist(), model.training_["auc"] > 0.95
-    (['no', 'yes'], True)
-    """
-    about: dict[str, Any] = {"target": target, "weight": weight, "group": group}
-    if isinstance(table, str | Path):
-        about["data_hash"] = file_hash(table)
-    model, given = _opened(table, target, positive, drop, weight, group, params)
-    return model._fit(*given, about)
-
-
-def plan_table(
-    table: Any,
-    target: str,
-    *,
-    positive: Any = None,
-    drop: Sequence[str] = (),
-    weight: str | None = None,
-    group: str | None = None,
-    **params: Any,
-) -> Plan:
-    """What :func:`fit_table` would keep where and how long it would take, without the fit.
-
-    The table is read and its columns are studied; parameters are those of :func:`fit_table`.
-    """
-    model, given = _opened(table, target, positive, drop, weight, group, params)
-    ready = model._make_ready(*given, target)
-    return model._search(ready.folds).plan(ready.rows)
-
-
-def _opened(
-    table: Any,
-    target: str,
-    positive: Any,
-    drop: Sequence[str],
-    weight: str | None,
-    group: str | None,
-    params: dict[str, Any],
-) -> tuple[TableModel, tuple[pl.DataFrame, pl.Series, Any, Any]]:
-    """An unfitted model, and features, labels, weights and groups of a table."""
-    frame = read_table(table) if isinstance(table, str | Path) else as_frame(table)
-    _check_drop(drop)
-    special = {"the target": target, "the weight": weight, "the group": group}
-    for what, name in special.items():
-        if name is not None:
-            check_names(frame.columns, [name], f"was to be {what}")
-    check_names(frame.columns, drop, "was to be dropped")
-    if target in drop:
-        raise TableError(f"Column {target!r} cannot be the target and dropped.")
-    named = {name for name in special.values() if name is not None}
-    model = TableModel(
-        positive=positive, drop=tuple(name for name in drop if name not in named), **params
-    )
-    own = None if weight is None else row_weights(frame[weight])
-    groups = None if group is None else frame[group]
-    return model, (frame.drop(list(named)), frame[target], own, groups)
-
-
-def _check_drop(drop: Any) -> None:
+def check_drop(drop: Any) -> None:
     if isinstance(drop, str):
         raise ValueError(f"drop must be a list of column names; got the text {drop!r}.")
 
@@ -500,6 +480,18 @@ def _copies(frame: pl.DataFrame, columns: Sequence[dict[str, Any]], positive: np
     if not any(frame[name].n_unique() > frame.height / 20 for name in numbers):
         return 0
     return int(frame.select(used).with_columns(pl.Series(" positive", positive)).is_duplicated().sum())
+
+
+def _splits_of_used(cv: Any, used: np.ndarray) -> Any:
+    """Splits that name rows of the whole table, renumbered for the rows in use; else the splitter."""
+    if used.all() or (hasattr(cv, "split") and not isinstance(cv, PredefinedSplit)):
+        return cv
+    place = np.cumsum(used) - 1
+    every = np.arange(used.size)
+    splits = cv.split() if hasattr(cv, "split") else cv
+    return [
+        tuple(place[rows[used[rows]]] for rows in (every[train], every[test])) for train, test in splits
+    ]
 
 
 def _group_codes(groups: pl.Series) -> np.ndarray:

@@ -10,8 +10,8 @@ import numpy as np
 import polars as pl
 
 from aucmax.reading.files import find_table
-from aucmax.reading.frames import TableError, as_frame, check_names, frame_hash, row_weights
-from aucmax.reading.read import file_hash, read_table
+from aucmax.reading.frames import RowError, TableError, as_frame, check_names, frame_hash, row_weights
+from aucmax.reading.read import file_hash, located, read_table
 
 __all__ = ["ScoredRows", "score_rows"]
 
@@ -31,7 +31,7 @@ class ScoredRows:
     source: str
     name: str | None = None  #: of the file
     frame: pl.DataFrame | None = None  #: the same rows of the table
-    number: np.ndarray | None = None  #: of each row in the table, from 1
+    number: np.ndarray | None = None  #: of each row in the table, from 0
     without_label: int = 0
 
     @property
@@ -43,6 +43,11 @@ def score_rows(model: Any, table: Any = None, target: str | None = None) -> Scor
     """Score a table (path or frame), or take the held-out scores of the training rows."""
     if table is None:
         return _held_out(model, "held out")
+    with located(table):
+        return _of_table(model, table, target)
+
+
+def _of_table(model: Any, table: Any, target: str | None) -> ScoredRows:
     name = None
     if isinstance(table, str | Path):
         name, frame, hashes = Path(table).name, _read(model, table, target), {file_hash(table)}
@@ -61,11 +66,11 @@ def score_rows(model: Any, table: Any = None, target: str | None = None) -> Scor
     if about.get("weight") in frame.columns:
         weight = row_weights(frame[about["weight"]])
     used = known & (weight > 0)
-    number = np.flatnonzero(used) + 1
+    number = np.flatnonzero(used)
     if not (positive[used].any() and (~positive[used]).any()):
         raise TableError(
-            f"The table has {int(positive[used].sum()):,} rows of {model.classes_[1].item()!r} and "
-            f"{int((~positive[used]).sum()):,} of {model.classes_[0].item()!r} in {target!r}; it takes "
+            f"The table has {int(positive[used].sum()):,} rows of {model.positive_label_!r} and "
+            f"{int((~positive[used]).sum()):,} of {model.negative_label_!r} in {target!r}; it takes "
             "both."
         )
     rows = frame if used.all() else frame.filter(pl.Series(used))
@@ -73,7 +78,10 @@ def score_rows(model: Any, table: Any = None, target: str | None = None) -> Scor
     hashes |= {frame_hash(frame), frame_hash(frame.drop(target))}
     if about.get("data_hash") in hashes and len(model.held_out_["score"]) == rows.height:
         return _held_out(model, "training table", name, rows, number, without_label)
-    scores = model.decision_function(rows)
+    try:
+        scores = model.scores(rows)
+    except RowError as error:  # counted among the rows in use
+        raise error.moved(number[error.row]) from None
     probability = model.calibrator_.predict(scores)
     return ScoredRows(
         positive[used],

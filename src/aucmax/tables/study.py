@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from aucmax.reading.frames import RowError, TableError
+from aucmax.reading.frames import RowError, TableError, shown
 from aucmax.reading.text import (
     as_boolean,
     as_number,
@@ -92,7 +92,8 @@ def _study_number(column: Column, series: pl.Series, kind: str) -> Column:
         )
     column["kind"] = kind
     # Without holes the median is for tables to come: a part of the rows tells it well enough.
-    part = values if column["missing"] else values.gather_every(max(1, len(values) // _MEDIAN_ROWS))
+    step = 1 if column["missing"] else max(1, len(values) // _MEDIAN_ROWS)
+    part = values if step == 1 else values.gather_every(step)
     column["median"] = _number(part.median())
     column["features"] = [name]
     kept = "as it is" if kind == "number" else "1 for true, 0 for false"
@@ -132,13 +133,13 @@ def _study_text(column: Column, text: pl.Series, fewest: int, max_levels: int) -
         return known
     dates = dates_among(levels)
     if 2 * len(dates) > len(levels):  # others may stand for an unknown one
-        raise _dates(name, f"(for example {dates[0]!r})")
+        raise _dates(name, f"(for example {shown(dates[0])})")
     if len(levels) >= _ID_SHARE * present and present >= _FEW_ROWS:
         return _dropped(
             column,
             f"dropped: {len(levels):,} of {present:,} values differ, so it names rows (for example "
-            f"{levels[0]!r}) and says nothing of new ones; if there is something in it, make a column "
-            "of that",
+            f"{shown(levels[0])}) and says nothing of new ones; if there is something in it, make a "
+            "column of that",
         )
     return _study_levels(
         column, counts.sort("rows", name, descending=[True, False]), fewest, max_levels
@@ -172,8 +173,8 @@ def _study_written(
     if share >= _MOSTLY and counts.height > max_levels:
         row = int((values.is_not_null() & as_number(values, style).is_null()).arg_max() or 0)
         raise RowError(
-            f"Column {name!r} holds numbers, except for some values, the first {text[row]!r} in row "
-            f"{RowError.ROW} (from 0); mend them, leave them empty, or leave the column out by drop.",
+            f"Column {name!r} holds numbers, except for some values, the first {shown(text[row])} in "
+            f"row {RowError.ROW}; mend them, leave them empty, or leave the column out by drop.",
             row,
         )
     return None
@@ -185,7 +186,7 @@ def _study_levels(column: Column, counts: pl.DataFrame, fewest: int, max_levels:
     everything = counts[name].to_list()
     kept = counts.filter(pl.col("rows") >= fewest)[name].to_list()
     if len(everything) == 1 and not missing:
-        return _dropped(column, f"dropped: every value is {everything[0]!r}")
+        return _dropped(column, f"dropped: every value is {shown(everything[0])}")
     own = missing >= fewest  # missing values are a level of their own
     places = max_levels - own
     if len(kept) > places or len(kept) < len(everything):
@@ -210,7 +211,9 @@ def _study_levels(column: Column, counts: pl.DataFrame, fewest: int, max_levels:
         sharing = []
         if pooled:
             sharing.append(
-                f"{len(pooled):,} rare levels" if len(pooled) > 1 else f"the rare level {pooled[0]!r}"
+                f"{len(pooled):,} rare levels"
+                if len(pooled) > 1
+                else f"the rare level {shown(pooled[0])}"
             )
         if missing and not own:
             sharing.append(f"{_rows(missing)} without a value")

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 #: Rows by column and by what is new in them, "unseen" or "missing".
@@ -19,11 +20,12 @@ def count_surprises(frame: pl.DataFrame, columns: Sequence[Mapping[str, Any]]) -
         name = column["name"]
         if column["kind"] == "category":
             counts[name, "unseen"] += _unseen(frame[name], column)
-            missing = frame[name] == ""
-        elif column["kind"] != "dropped":
-            missing = frame[name].is_nan()
-        if column["kind"] != "dropped" and not column["missing"]:
-            counts[name, "missing"] += int(missing.sum())
+        if column["kind"] == "dropped" or column["missing"]:
+            continue
+        if column["kind"] == "category":
+            counts[name, "missing"] += int((frame[name] == "").sum())
+        else:
+            counts[name, "missing"] += int(np.isnan(frame[name].to_numpy()).sum())
     return +counts
 
 
