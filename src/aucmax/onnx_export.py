@@ -67,6 +67,7 @@ def to_onnx(
         front of it may stand StandardScaler, SimpleImputer, OneHotEncoder, ColumnTransformer,
         NystroemFeatures and FourierFeatures.
     path : path, optional
+        A file that is there is replaced, by a whole one or not at all.
         Where to write it, ending in ``.onnx`` by convention.
     X : array or data frame, optional
         Rows to compare scores on. Without, some are made up from what the model knows of its columns.
@@ -115,12 +116,8 @@ def to_onnx(
     made = graph.model(_metadata(model))
     _compare(model, made, graph, X)
     if path is not None:
-        path = Path(path)
-        try:
-            with replacing(path) as part:
-                part.write_bytes(made.SerializeToString())
-        except OSError as error:
-            raise OSError(f"cannot write the graph to {path}: {error.strerror or error}") from error
+        with replacing(Path(path)) as file:
+            file.write(made.SerializeToString())
     return made
 
 

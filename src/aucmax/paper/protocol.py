@@ -219,7 +219,7 @@ def _read(
             parts = {name: file[name] for name in file.files}
         return Split(**{name: part if part.ndim else part.item() for name, part in parts.items()})
     split = _cut(load_dataset(dataset, seed=cell.seed, data_dir=data_dir), cell, settings)
-    with replacing(path) as beside, beside.open("wb") as out:
+    with replacing(path) as out:
         np.savez(out, **vars(split))
     return split
 
