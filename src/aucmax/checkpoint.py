@@ -22,6 +22,7 @@ import numpy as np
 
 from aucmax._checks import is_sparse, warn_user
 from aucmax._files import replacing
+from aucmax._zipped import check_arrays
 from aucmax.rows import blocks_of
 
 T = TypeVar("T")
@@ -181,7 +182,11 @@ class Checkpoint:
                 error.errno, f"The checkpoint {str(path)!r} cannot be read ({error.strerror or error})"
             ) from None
         try:
-            with file, np.load(file, allow_pickle=False) as arrays:
+            with file:
+                with zipfile.ZipFile(file) as members:
+                    check_arrays(members)
+                file.seek(0)
+                arrays = np.load(file, allow_pickle=False)
                 header = json.loads(arrays[_HEADER].tobytes())
                 written, fit, spent = header["format"], dict(header["fit"]), float(header["seconds"])
                 state = dict(_unpacked(header["state"], arrays)) if written == FORMAT else {}

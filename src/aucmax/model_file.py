@@ -30,6 +30,7 @@ from aucmax import __version__
 from aucmax._checks import warn_user
 from aucmax._files import replacing
 from aucmax._json import json_ready
+from aucmax._zipped import DeclaredSizeError, check_arrays
 
 __all__ = ["ModelFileError", "load_model", "read_manifest", "save_model"]
 
@@ -176,6 +177,10 @@ def load_model(path: str | os.PathLike[str]) -> Any:
             with inner.open(name) as member:
                 if member.read(2) == b"PK":  # such as NumPy's npz, which would be unpacked unchecked
                     raise ModelFileError(f"{path} is not to be trusted: its part {name!r} is packed.")
+        try:
+            check_arrays(inner)
+        except DeclaredSizeError as error:
+            raise ModelFileError(f"{path} is not to be trusted: {error}.") from None
     return _load(data, manifest, path)
 
 
