@@ -135,8 +135,8 @@ def check_line(path: Path, number: int, size: int) -> None:
     """Refuse a line without end, which would take all memory."""
     if size > LONGEST_LINE:
         raise TableError(
-            f"{path}: line {number} is longer than {_memory.format_bytes(LONGEST_LINE)}: the file is no "
-            "table, or its line ends are lost."
+            f"{path}: line {number} is longer than {_memory.format_bytes(LONGEST_LINE)}: the file is "
+            "no table, or its line ends are lost."
         )
 
 

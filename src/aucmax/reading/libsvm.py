@@ -115,7 +115,7 @@ def _names(file: TableFile, size: Size) -> list[str]:
 def _too_wide(file: TableFile, line: int, feature: str, why: str) -> TableError:
     return TableError(
         f"{file.path}: line {line} has the feature {feature}; {why}. Correct the line if it is a "
-        "mistake, or read the file with sklearn.datasets.load_svmlight_file and fit to its sparse matrix."
+        "mistake, or read the file by sklearn.datasets.load_svmlight_file and fit to its sparse matrix."
     )
 
 
