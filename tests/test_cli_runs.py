@@ -7,7 +7,6 @@ import os
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import polars as pl
 import pytest
@@ -80,7 +79,7 @@ def test_predict_shows_rows_and_their_pace(on_terminal):
 
 @pytest.mark.parametrize("output", ["s.csv", "s.parquet"])
 def test_predict_shows_that_it_writes_after_ranking(on_terminal, output):
-    terminal, _ = on_terminal(f"predict model.aucmax new.csv -o {output}")
+    terminal, _ = on_terminal(f"predict model.aucmax new.csv -o {output} --force")
     assert parts(terminal) == ["scoring", "writing"]
 
 
@@ -128,7 +127,7 @@ def test_compare_says_when_the_rival_learns(on_terminal):
 @pytest.mark.parametrize(
     "words",
     [
-        "predict model.aucmax new.csv -o s.csv --json",
+        "predict model.aucmax new.csv -o s.csv --force --json",
         "evaluate model.aucmax new.csv",
         "compare model.aucmax model.aucmax new.csv --json",
     ],
@@ -168,24 +167,14 @@ def interrupt(*_args, **_kwargs):
     raise KeyboardInterrupt
 
 
-def after_half(raised):
-    """Writes half of a text, and then fails."""
-
-    def write(self, text, *_args, **_kwargs):
-        self.write_bytes(text[: len(text) // 2].encode())
-        raised()
-
-    return write
-
-
 @pytest.mark.parametrize(
     ("words", "output", "patched", "replacement"),
     [
         ("predict {m} {t} -o", "out.csv", (pl.DataFrame, "write_csv"), full),
         ("predict {m} {t} -o", "out.csv", (pl.DataFrame, "write_ipc"), full),
         ("predict {m} {t} -o", "out.parquet", (pl.LazyFrame, "sink_parquet"), full_by_polars),
-        ("report {m} {t} -o", "out.html", (Path, "write_text"), after_half(full)),
-        ("export {m} --onnx", "out.onnx", (Path, "write_bytes"), full),
+        ("report {m} {t} -o", "out.html", (os, "fsync"), full),
+        ("export {m} --onnx", "out.onnx", (os, "fsync"), full),
         ("train {t} --target left --landmarks 5 --gammas 1 -o", "out.aucmax", (os, "fsync"), full),
     ],
 )
@@ -196,7 +185,7 @@ def test_a_full_disk_is_told_with_the_file_and_leaves_what_was_there(
     (tmp_path / output).write_text("kept")
     monkeypatch.setattr(*patched, replacement)
     words = words.format(m=place / "model.aucmax", t=place / "new.csv")
-    code, told = run(tmp_path, words, output)
+    code, told = run(tmp_path, words, output, "--force")
     error = capsys.readouterr().err.replace("\n", " ")
     assert (code, told) == (2, "")
     assert error.startswith("aucmax: cannot write")
@@ -230,7 +219,7 @@ def test_a_file_that_may_not_grow_is_named(place, tmp_path):
         ("predict {m} {t} -o", "out.csv", (pl.DataFrame, "write_csv"), interrupt),
         ("predict {m} {t} --no-rank -o", "out.csv", (pl.DataFrame, "write_csv"), interrupt),
         ("predict {m} {t} -o", "out.parquet", (pl.LazyFrame, "sink_parquet"), interrupt),
-        ("report {m} {t} -o", "out.html", (Path, "write_text"), after_half(interrupt)),
+        ("report {m} {t} -o", "out.html", (os, "fsync"), interrupt),
     ],
 )
 def test_ctrl_c_is_one_word_and_leaves_what_was_there(
@@ -239,7 +228,7 @@ def test_ctrl_c_is_one_word_and_leaves_what_was_there(
     (tmp_path / output).write_text("kept")
     monkeypatch.setattr(*patched, replacement)
     words = words.format(m=place / "model.aucmax", t=place / "new.csv")
-    assert run(tmp_path, words, output) == (130, "")
+    assert run(tmp_path, words, output, "--force") == (130, "")
     assert capsys.readouterr().err == "Stopped.\n"
     assert (tmp_path / output).read_text() == "kept"
     assert [path.name for path in tmp_path.iterdir()] == [output]

@@ -213,26 +213,18 @@ def test_a_full_disk_leaves_the_older_file(one, monkeypatch):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     before = one.read_bytes()
-    monkeypatch.setattr(model_file.os, "fsync", full)
-    with pytest.raises(OSError, match=r"cannot write the model to .*one.aucmax: No space left"):
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match=r"cannot write .*one.aucmax: No space left"):
         save_model(aucmax.LinearAUCClassifier().fit(X, y), one)
     assert one.read_bytes() == before
     assert [each.name for each in one.parent.iterdir()] == [one.name]
-
-
-@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs the device /dev/full")
-def test_a_disk_that_is_full_from_the_start_is_named(tmp_path, monkeypatch):
-    (tmp_path / ".m.aucmax.part").symlink_to("/dev/full")
-    with pytest.raises(OSError, match=r"cannot write the model to .*m\.aucmax: No space left"):
-        save_model(aucmax.LinearAUCClassifier().fit(X, y), tmp_path / "m.aucmax")
-    assert not list(tmp_path.iterdir())
 
 
 def test_a_folder_and_a_missing_one_are_named(tmp_path):
     model = aucmax.LinearAUCClassifier().fit(X, y)
     with pytest.raises(ModelFileError, match="is a folder: name a file in it"):
         save_model(model, tmp_path)
-    with pytest.raises(OSError, match=r"cannot write the model to .*nowhere.*m\.aucmax"):
+    with pytest.raises(OSError, match=r"cannot write .*nowhere.*m\.aucmax"):
         save_model(model, tmp_path / "nowhere" / "m.aucmax")
 
 

@@ -288,8 +288,8 @@ def test_without_a_runtime_a_warning_says_that_nothing_was_compared(monkeypatch)
 
 def test_where_a_graph_cannot_be_written_is_named(tmp_path):
     model = aucmax.LinearAUCClassifier().fit(X, y)
-    with pytest.raises(OSError, match=r"cannot write the graph to .*m\.onnx"):
+    with pytest.raises(OSError, match=r"cannot write .*m\.onnx"):
         to_onnx(model, tmp_path / "nowhere" / "m.onnx")
-    with pytest.raises(OSError, match="cannot write the graph to"):
+    with pytest.raises(OSError, match="is a folder: name a file in it"):
         to_onnx(model, tmp_path)
     assert os.listdir(tmp_path) == []

@@ -458,7 +458,7 @@ def test_a_failed_figure_leaves_the_old_one(figure_rows, tmp_path, monkeypatch):
     path.write_bytes(b"old")
 
     def half(self, file, **_):
-        file.write_bytes(b"half")
+        file.write(b"half")
         raise OSError("disk full")
 
     monkeypatch.setattr(Figure, "savefig", half)

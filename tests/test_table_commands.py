@@ -146,7 +146,9 @@ def test_predict_gives_the_models_scores_in_batches_of_any_size(place):
     scores = model.scores(table)
     parts = {}
     for rows in (7, 100, 1000):
-        code, _ = run(place, f"predict model.aucmax new.csv --id customer --rows {rows} -o s.csv")
+        code, _ = run(
+            place, f"predict model.aucmax new.csv --id customer --rows {rows} -o s.csv --force"
+        )
         assert code == 0
         parts[rows] = pl.read_csv(place / "s.csv")
         assert parts[rows].columns == ["customer", "score", "probability", "label", "rank"]
@@ -358,7 +360,7 @@ def test_mistakes_in_training_are_one_sentence_each(place, tmp_path, capsys, arg
     write_bad(tmp_path)
     people(200).write_csv(tmp_path / "train.csv")
     before = (tmp_path / "model.aucmax").read_bytes()
-    code, told = run(tmp_path, "train", *arguments)
+    code, told = run(tmp_path, "train", *arguments, "--force")
     error = capsys.readouterr().err
     assert code == 2
     assert told == ""
@@ -379,7 +381,7 @@ def test_mistakes_in_training_are_one_sentence_each(place, tmp_path, capsys, arg
 def test_tables_that_do_not_fit_the_model_are_told_apart(place, tmp_path, capsys, change, said):
     change(people(50, seed=1)).write_csv(tmp_path / "bad.csv")
     (tmp_path / "out.csv").write_text("kept")
-    code, _ = run(tmp_path, "predict", place / "model.aucmax", "bad.csv", "-o", "out.csv")
+    code, _ = run(tmp_path, "predict", place / "model.aucmax", "bad.csv", "-o", "out.csv", "--force")
     error = capsys.readouterr().err
     assert code == 2
     assert said in error
@@ -432,7 +434,8 @@ def test_a_full_disk_leaves_what_was_there(place, tmp_path, capsys, monkeypatch)
 
     (tmp_path / "out.csv").write_text("kept")
     monkeypatch.setattr(pl.DataFrame, "write_csv", full)
-    code, _ = run(tmp_path, "predict", place / "model.aucmax", place / "new.csv", "-o", "out.csv")
+    words = f"predict {place / 'model.aucmax'} {place / 'new.csv'} -o out.csv --force"
+    code, _ = run(tmp_path, words)
     assert code == 2
     assert "No space left" in capsys.readouterr().err
     assert (tmp_path / "out.csv").read_text() == "kept"
@@ -447,7 +450,7 @@ def test_predict_says_what_the_training_never_had(place, tmp_path, capsys):
     table.write_csv(tmp_path / "odd.csv")
     for batch in (7, 1000):
         code, told = run(
-            tmp_path, f"predict {place / 'model.aucmax'} odd.csv -o s.csv --rows {batch} --json"
+            tmp_path, f"predict {place / 'model.aucmax'} odd.csv -o s.csv --force --rows {batch} --json"
         )
         assert code == 0
         found = check_schema("predict", told)["surprises"]
@@ -456,7 +459,7 @@ def test_predict_says_what_the_training_never_had(place, tmp_path, capsys):
         assert found[1].startswith("Column 'years': 10 of 100 rows have no value")
     assert found == load_model(place / "model.aucmax").surprises(table)
     capsys.readouterr()
-    assert run(place, "predict model.aucmax new.csv -o s.csv")[0] == 0
+    assert run(place, "predict model.aucmax new.csv -o s.csv --force")[0] == 0
     assert "training" not in capsys.readouterr().err
 
 

@@ -6,10 +6,11 @@ import math
 import os
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextvars import copy_context
+from contextvars import ContextVar, copy_context
 from functools import cache
-from threading import local
+from threading import RLock, get_ident, local
 from typing import Any, TypeVar, cast
+from weakref import ref
 
 import numpy as np
 import numpy.typing as npt
@@ -45,10 +46,15 @@ def over_blocks(
         try:
             # Each in a copy of the caller's context, which holds numpy's error state.
             contexts = [copy_context() for _ in blocks]
-            list(pool.map(lambda context, rows: context.run(work, rows), contexts, blocks))
+            list(pool.map(lambda context, rows: context.run(_alone, work, rows), contexts, blocks))
         except BaseException:
             pool.shutdown(cancel_futures=True)  # Ctrl-C: do not finish the queue first
             raise
+
+
+def _alone(work: Callable[[slice], None], rows: slice) -> None:
+    with one_blas_thread():
+        work(rows)
 
 
 def cache_rows(row_bytes: int, group: int = 16) -> int:
@@ -93,21 +99,139 @@ def _libraries() -> ThreadpoolController:
     return ThreadpoolController()
 
 
-def one_blas_thread() -> Any:
-    """A context in which BLAS, and work over blocks, keep to the calling thread: it has company."""
-    return _libraries().limit(limits=1, user_api="blas")
+def blas_threads() -> list[int]:
+    """The number of threads that each BLAS library of this process uses now."""
+    return [library.num_threads for library in _blas()]
+
+
+@cache
+def _blas(own: bool | None = None) -> list[Any]:
+    """The BLAS libraries whose limit is each thread's own (OpenMP's), or is for all threads."""
+    return [
+        library
+        for library in _libraries().lib_controllers
+        if library.user_api == "blas"
+        and own in (None, getattr(library, "threading_layer", "") == "openmp")
+    ]
+
+
+def _limit(library: Any, number: int) -> None:
+    """Set the limit of a library from any thread."""
+    # threadpoolctl lets one thread alone set a limit for all; here the lock of _Shared is held.
+    free = getattr(library, "clear_controlling_thread", lambda force: None)
+    free(force=True)
+    library.set_num_threads(number)
+    free(force=True)
+
+
+class _Shared:
+    """The guards that are in force in this process, and what BLAS was limited to before the first.
+
+    Most BLAS libraries have one limit for the whole process, so guards of all threads share it: the
+    first to enter stores what it finds, the last to leave restores it. Every step may be interrupted
+    and done again: ``found`` is stored before a limit is set, and forgotten after all are restored.
+    """
+
+    def __init__(self) -> None:
+        self.lock = RLock()  # garbage collection may end a guard while this thread holds the lock
+        self.holders: dict[int, int] = {}  # the thread of each guard, by the guard's id
+        self.found: list[tuple[Any, int]] | None = None
+
+    def enter(self, guard: int) -> None:
+        with self.lock:
+            self.holders[guard] = get_ident()
+            if self.found is None:
+                self.found = [(library, library.num_threads) for library in _blas(own=False)]
+                for library, _ in self.found:
+                    _limit(library, 1)
+
+    def leave(self, guard: int) -> None:
+        with self.lock:
+            self.holders.pop(guard, None)
+            self.restore()
+
+    def restore(self) -> None:
+        if self.found is not None and not self.holders:
+            for library, number in self.found:
+                _limit(library, number)
+            self.found = None
+
+    def after_fork(self) -> None:
+        """Of the threads that held guards, a child process has only the one that forked."""
+        self.lock = RLock()
+        self.holders = {key: ident for key, ident in self.holders.items() if ident == get_ident()}
+        self.restore()
+
+
+_shared = _Shared()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_shared.after_fork)
+
+#: The innermost guard around this thread's work, or the work that started it.
+_around: ContextVar[ref[one_blas_thread] | None] = ContextVar("_around", default=None)
+
+
+class one_blas_thread:  # noqa: N801  (used as a function)
+    """A context in which BLAS, and work over blocks, keep to the calling thread: it has company.
+
+    Threads that are started inside, and shall keep to one thread each, enter a context of their own.
+
+    CPython may raise KeyboardInterrupt before the first line of ``__exit__``: BLAS is then restored
+    when the exception is gone and with it the last reference to the guard.
+    """
+
+    active = False
+
+    def __init__(self) -> None:
+        self._outer = _around.get()
+        self._own = [(library, library.num_threads) for library in _blas(own=True)]
+
+    def __enter__(self) -> None:
+        try:
+            self.active = True
+            _around.set(ref(self))
+            _shared.enter(id(self))
+            for library, _ in self._own:
+                library.set_num_threads(1)
+        except BaseException:
+            self._leave()
+            raise
+
+    def __exit__(self, *_: object) -> None:
+        try:
+            self._leave()
+        except BaseException:
+            self._leave()  # Ctrl-C while leaving
+            raise
+
+    def __del__(self) -> None:
+        if self.active:
+            _shared.leave(id(self))
+
+    def _leave(self) -> None:
+        _around.set(self._outer)
+        for library, number in self._own:
+            library.set_num_threads(number)
+        _shared.leave(id(self))
+        self.active = False
 
 
 def thread_count() -> int:
     """Threads to spread over: the cores, or what BLAS has been limited to where that is less.
 
+    It is 1 inside :class:`one_blas_thread`. A guard of another thread does not count.
+
     joblib's worker processes, and code that runs its own threads, limit BLAS; following that keeps
     their number and ours from multiplying.
     """
-    blas = [
-        library.num_threads for library in _libraries().lib_controllers if library.user_api == "blas"
-    ]
-    return min([cpu_count(), *blas])
+    around = _around.get()
+    guard = None if around is None else around()
+    if guard is not None and guard.active:
+        return 1
+    with _shared.lock:
+        found = _shared.found
+        blas = [library.num_threads for library in _blas(own=None if found is None else True)]
+    return min([cpu_count(), *blas, *(number for _, number in found or ())])
 
 
 def cpu_count() -> int:

@@ -22,6 +22,7 @@ import numpy as np
 
 from aucmax._checks import is_sparse, warn_user
 from aucmax._files import replacing
+from aucmax._zipped import check_arrays
 from aucmax.rows import blocks_of
 
 T = TypeVar("T")
@@ -78,6 +79,8 @@ class Checkpoint:
             return
         if self.path.is_dir():
             raise ValueError(f"checkpoint={str(path)!r} is a folder: name a file in it.")
+        if self.path.exists() and not self.path.is_file():
+            raise ValueError(f"checkpoint={str(path)!r} is no ordinary file: name another.")
         if self.path.exists():
             self._load(self.path)
         else:
@@ -142,15 +145,14 @@ class Checkpoint:
         }
         arrays[_HEADER] = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
         try:
-            with replacing(self.path) as part, part.open("wb") as file:
+            with replacing(self.path) as file:
                 np.savez(file, **arrays)
-                file.flush()
-                os.fsync(file.fileno())  # a full disk may tell only now
         except OSError as error:
+            reason = os.strerror(error.errno) if error.errno else str(error)
             raise OSError(
                 error.errno,
-                f"The checkpoint {str(self.path)!r} cannot be written ({error.strerror or error}); "
-                "choose a place for it with room, in a folder that exists and may be written to",
+                f"The checkpoint {str(self.path)!r} cannot be written ({reason}); choose a place for "
+                "it with room, in a folder that exists and may be written to",
             ) from None
         ended = time.monotonic()
         self._next = ended + (ended - began) / SHARE
@@ -167,7 +169,7 @@ class Checkpoint:
     def remove(self) -> None:
         """The fit is done: there is nothing to go on from."""
         if self.path is not None:
-            self.path.unlink(missing_ok=True)
+            self.path.resolve().unlink(missing_ok=True)  # a link to it stays, as when it is written
 
     def close(self) -> None:
         """Write no more: threads of a fit that was stopped may not have heard of it yet."""
@@ -182,7 +184,11 @@ class Checkpoint:
                 error.errno, f"The checkpoint {str(path)!r} cannot be read ({error.strerror or error})"
             ) from None
         try:
-            with file, np.load(file, allow_pickle=False) as arrays:
+            with file:
+                with zipfile.ZipFile(file) as members:
+                    check_arrays(members)
+                file.seek(0)
+                arrays = np.load(file, allow_pickle=False)
                 header = json.loads(arrays[_HEADER].tobytes())
                 written, fit, spent = header["format"], dict(header["fit"]), float(header["seconds"])
                 state = dict(_unpacked(header["state"], arrays)) if written == FORMAT else {}

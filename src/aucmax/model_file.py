@@ -30,6 +30,7 @@ from aucmax import __version__
 from aucmax._checks import warn_user
 from aucmax._files import replacing
 from aucmax._json import json_ready
+from aucmax._zipped import DeclaredSizeError, check_arrays
 
 __all__ = ["ModelFileError", "load_model", "read_manifest", "save_model"]
 
@@ -97,8 +98,9 @@ def save_model(model: Any, path: str | os.PathLike[str], **manifest: Any) -> Pat
     model : estimator
         Any fitted estimator of aucmax, or a scikit-learn pipeline around one.
     path : path
-        Where to; ending in ``.aucmax`` by convention. The file is written beside and renamed, so that
-        an older one is replaced by a whole one or not at all.
+        Where to; ending in ``.aucmax`` by convention. An existing file is replaced, by a whole one or
+        not at all: a part file beside it is written, then renamed. A symbolic link is followed, and a
+        device or a pipe written into.
     **manifest
         Further entries for the manifest, of what JSON can hold.
 
@@ -145,15 +147,9 @@ def save_model(model: Any, path: str | os.PathLike[str], **manifest: Any) -> Pat
         text = json.dumps(json_ready(entries), indent=2, allow_nan=False, ensure_ascii=False)
     except TypeError as error:
         raise ValueError(f"an entry of the manifest is nothing that JSON can hold: {error}.") from None
-    try:
-        with replacing(path) as part, part.open("wb") as file:
-            with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as out:
-                out.writestr(_MANIFEST, text)
-                out.writestr(_MODEL, data)
-            file.flush()
-            os.fsync(file.fileno())  # a full disk may tell only now
-    except OSError as error:
-        raise OSError(f"cannot write the model to {path}: {error.strerror or error}") from error
+    with replacing(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as out:
+        out.writestr(_MANIFEST, text)
+        out.writestr(_MODEL, data)
     return path
 
 
@@ -182,6 +178,10 @@ def load_model(path: str | os.PathLike[str]) -> Any:
             with inner.open(name) as member:
                 if member.read(2) == b"PK":  # such as NumPy's npz, which would be unpacked unchecked
                     raise ModelFileError(f"{path} is not to be trusted: its part {name!r} is packed.")
+        try:
+            check_arrays(inner)
+        except DeclaredSizeError as error:
+            raise ModelFileError(f"{path} is not to be trusted: {error}.") from None
     return _load(data, manifest, path)
 
 

@@ -72,6 +72,7 @@ def to_onnx(
         front of it may stand StandardScaler, SimpleImputer, OneHotEncoder, ColumnTransformer,
         NystroemFeatures and FourierFeatures.
     path : path, optional
+        A file that is there is replaced, by a whole one or not at all.
         Where to write it, ending in ``.onnx`` by convention.
     X : array or data frame, optional
         Rows to compare scores on. Without, some are made up from what the model knows of its columns.
@@ -120,12 +121,8 @@ def to_onnx(
     made = graph.model(_metadata(model))
     _compare(model, made, graph, X)
     if path is not None:
-        path = Path(path)
-        try:
-            with replacing(path) as part:
-                part.write_bytes(made.SerializeToString())
-        except OSError as error:
-            raise OSError(f"cannot write the graph to {path}: {error.strerror or error}") from error
+        with replacing(Path(path)) as file:
+            file.write(made.SerializeToString())
     return made
 
 
@@ -199,7 +196,8 @@ def _compare(model: Any, made: Any, graph: Graph, X: Any) -> None:
         made.SerializeToString(), options, providers=["CPUExecutionProvider"]
     )
     rows = _made_rows(model) if X is None else X
-    width, columns = getattr(rows, "shape", ()), getattr(model, "n_features_in_", None)
+    width: tuple[int, ...] = getattr(rows, "shape", ())
+    columns = getattr(model, "n_features_in_", None)
     if columns is not None and len(width) == 2 and width[1] != columns:
         raise ValueError(f"X has {width[1]} columns, and the model was fitted to {columns}.")
     expected, fed = _expected(model, graph, rows)

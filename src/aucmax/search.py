@@ -455,6 +455,10 @@ class KernelAUCClassifierCV(KernelScores, SearchCV):
         epochs = EPOCHS if is_auto(self.max_iter) else int(self.max_iter)
 
         def learn(number: int, part: np.ndarray, positive: np.ndarray) -> np.ndarray:
+            with one_blas_thread():
+                return learn_alone(number, part, positive)
+
+        def learn_alone(number: int, part: np.ndarray, positive: np.ndarray) -> np.ndarray:
             deadline = self._deadline.part(1.0 / (len(problems) - number))  # an equal share for each
             learner = PairSGDGrid(
                 features.shape[1],

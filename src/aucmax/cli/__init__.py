@@ -48,9 +48,9 @@ def demo(
     rows: Annotated[int, typer.Option(min=1000, help="Rows to make, a quarter for testing.")] = 80_000,
     landmarks: Annotated[int, typer.Option(min=10, help="Landmarks, or features, of each map.")] = 800,
     seed: Annotated[int, typer.Option(min=0, help="Seed of data and models.")] = 0,
-    picture: Annotated[Path, typer.Option(help="Where to save the ROC curves.")] = Path(
-        "aucmax-demo.png"
-    ),
+    picture: Annotated[
+        Path, typer.Option(help="Where to save the ROC curves; an earlier picture is replaced.")
+    ] = Path("aucmax-demo.png"),
     as_json: Annotated[bool, typer.Option("--json", help="Print results as JSON.")] = False,
 ) -> None:
     """Rank a rare class with a nonlinear boundary, beside two scikit-learn models."""

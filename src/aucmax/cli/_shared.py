@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import math
 import os
@@ -16,12 +15,10 @@ import polars as pl
 from rich.console import Console
 from rich.table import Table
 
+from aucmax._files import FULL, find_target
 from aucmax._json import json_ready
 from aucmax.model_file import load_model
 from aucmax.tables import TableModel
-
-#: What the system says when there is no room for a file.
-_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def told() -> Console:
@@ -72,19 +69,24 @@ def table_model(path: Path) -> TableModel:
     return model
 
 
-def check_output(path: Path, *inputs: Path | None) -> None:
-    """Refuse, before the work, an output that cannot be written or is a file to read from."""
-    if path.is_dir():
-        raise IsADirectoryError(f"{path} is a folder; say the name of a file in it")
-    if not path.absolute().parent.is_dir():
-        raise FileNotFoundError(f"there is no folder {path.parent} to save {path.name} in")
-    if not os.access(path.absolute().parent, os.W_OK):
+def check_output(path: Path, *inputs: Path | None, force: bool) -> None:
+    """Refuse, before the work, an output that cannot be written, is an input, or exists unforced."""
+    target = find_target(path)
+    if target is None:  # a device or a pipe
+        if not os.access(path, os.W_OK):
+            raise PermissionError(f"{path} may not be written to: name another output.")
+        return
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"there is no folder {target.parent} to save {path.name} in.")
+    if not os.access(target.parent, os.W_OK):
         raise PermissionError(
-            f"the folder {path.parent} may not be written to: save {path.name} elsewhere"
+            f"the folder {target.parent} may not be written to: save {path.name} elsewhere."
         )
     for each in inputs:
         if each is not None and each.exists() and path.exists() and path.samefile(each):
             raise ValueError(f"{path} would be overwritten, and is what is read: name another output.")
+    if target.exists() and not force:
+        raise FileExistsError(f"{path} exists: add --force to replace it, or name another output.")
 
 
 @contextmanager
@@ -98,7 +100,7 @@ def naming(path: Path | str) -> Iterator[None]:
     except (OSError, pl.exceptions.PolarsError) as error:
         found = re.search(r"\(os error (\d+)\)", str(error))
         number = int(found[1]) if found else getattr(error, "errno", None)
-        if number not in _FULL:
+        if number not in FULL:
             raise
         raise OSError(
             f"cannot write {path}: {os.strerror(number)}; free some space, or write it elsewhere."

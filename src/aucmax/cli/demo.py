@@ -126,6 +126,6 @@ def _save_picture(
     axes.set_title(f"ROC on {y.size:,} test rows, {y.mean():.1%} positive")
     axes.legend(loc="lower right", frameon=False, title="AUC")
     axes.spines[["top", "right"]].set_visible(False)
-    with naming(path), replacing(path) as part:
-        figure.savefig(part, dpi=150, format=path.suffix.lstrip(".") or "png")
+    with naming(path), replacing(path) as file:
+        figure.savefig(file, dpi=150, format=path.suffix.lstrip(".") or "png")
     return f"ROC curves saved to {path}"

@@ -37,11 +37,11 @@ def _text(value: Any) -> str:
     return f"{value:.4f}" if isinstance(value, float) else str(value)
 
 
-def run_export(path: Path, onnx: Path, as_json: bool) -> None:
+def run_export(path: Path, onnx: Path, force: bool, as_json: bool) -> None:
     """Write the ONNX graph, which is compared with Python's scores first."""
     from aucmax.onnx_export import to_onnx
 
-    check_output(onnx, path)
+    check_output(onnx, path, force=force)
     model = table_model(path)
     to_onnx(model, onnx)
     if as_json:

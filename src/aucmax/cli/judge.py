@@ -200,12 +200,19 @@ def _rival(
 
 
 def run_report(
-    path: Path, table: Path | None, output: Path, target: str | None, permutation: bool, as_json: bool
+    path: Path,
+    table: Path | None,
+    output: Path,
+    *,
+    target: str | None,
+    permutation: bool,
+    force: bool,
+    as_json: bool,
 ) -> None:
     """Write the page."""
     from aucmax.report import write_report
 
-    check_output(output, path, table)
+    check_output(output, path, table, force=force)
     model = table_model(path)
     with naming(output), shown() as line:
         line.part("measuring" if table is None else f"reading {table.name}")

@@ -19,6 +19,7 @@ Table = Annotated[
 Target = Annotated[
     str | None, typer.Option(help="The column with the labels; the model's own by default.")
 ]
+Force = Annotated[bool, typer.Option("--force", help="Replace the output if it exists.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the results as JSON.")]
 
 
@@ -80,6 +81,7 @@ def train(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what would be kept where and how long it takes.")
     ] = False,
+    force: Force = False,
     as_json: Json = False,
 ) -> None:
     """Learn to rank the rows of a table, and save the model."""
@@ -89,6 +91,7 @@ def train(
         table,
         target,
         output,
+        force=force,
         as_json=as_json,
         dry_run=dry_run,
         positive=positive,
@@ -128,12 +131,15 @@ def predict(
         typer.Option(help="Number the rows from the highest score; it keeps all scores in memory."),
     ] = True,
     rows: Annotated[int, typer.Option(min=1, help="Rows in memory at a time.")] = 100_000,
+    force: Force = False,
     as_json: Json = False,
 ) -> None:
     """Score the rows of a table, of any length: score, probability, label and rank."""
     from aucmax.cli.predict import run_predict
 
-    run_predict(model, table, output, keep=id_column or (), rank=rank, rows=rows, as_json=as_json)
+    run_predict(
+        model, table, output, keep=id_column or (), rank=rank, rows=rows, force=force, as_json=as_json
+    )
 
 
 @models_app.command(epilog="Example: aucmax evaluate churn.aucmax later.csv --json")
@@ -182,12 +188,15 @@ def report(
     permutation: Annotated[
         bool, typer.Option(help="Shuffle each column to see what it is worth; takes longer.")
     ] = False,
+    force: Force = False,
     as_json: Json = False,
 ) -> None:
     """One HTML page on a model: curves, threshold, columns that matter, mistakes."""
     from aucmax.cli.judge import run_report
 
-    run_report(model, table, output, target, permutation, as_json)
+    run_report(
+        model, table, output, target=target, permutation=permutation, force=force, as_json=as_json
+    )
 
 
 @models_app.command(epilog="Example: aucmax info churn.aucmax")
@@ -202,9 +211,10 @@ def info(model: Model, as_json: Json = False) -> None:
 def export(
     model: Model,
     onnx: Annotated[Path, typer.Option(help="The ONNX file to write.")],
+    force: Force = False,
     as_json: Json = False,
 ) -> None:
     """Write a model, with its preparation of columns, for other programs to run."""
     from aucmax.cli.info import run_export
 
-    run_export(model, onnx, as_json)
+    run_export(model, onnx, force, as_json)

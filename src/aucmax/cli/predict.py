@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
-import tempfile
 from collections import Counter
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 import polars as pl
 
-from aucmax._files import replacing
+from aucmax._files import replacing, scratch_folder
 from aucmax._threads import ahead
 from aucmax.cli._progress import Line, rows_expected, shown
 from aucmax.cli._shared import check_output, naming, print_json, table_model, told
@@ -37,11 +38,12 @@ def run_predict(
     keep: Sequence[str],
     rank: bool,
     rows: int,
+    force: bool,
     as_json: bool,
 ) -> None:
     """Score batch by batch. With ranks, batches wait on disk until all scores are known."""
     if output is not None:
-        check_output(output, path, table)
+        check_output(output, path, table, force=force)
         if output.suffix.lower() not in _ENDINGS:
             raise ValueError(
                 f"{output} must end in one of {', '.join(_ENDINGS)}, to say what to write."
@@ -114,11 +116,10 @@ def _scored(
 
 def _ranked(parts: Iterator[pl.DataFrame], output: Path | None, line: Line) -> Generator[pl.DataFrame]:
     """The same with the rank of each row among all; equal scores share the best one."""
-    folder = None if output is None else output.absolute().parent
-    with tempfile.TemporaryDirectory(prefix=".aucmax-", dir=folder) as held:
+    with scratch_folder(output) as held:
         files, scores = [], []
         for number, part in enumerate(parts):
-            file = Path(held) / f"{number}.arrow"
+            file = held / f"{number}.arrow"
             part.write_ipc(file)
             files.append(file)
             scores.append(part["score"].to_numpy())
@@ -155,14 +156,15 @@ def _written(output: Path | None, line: Line) -> Iterator[Any]:
         sys.stdout.buffer.flush()
         return
     ending = output.suffix.lower()
-    with replacing(output) as beside:
+    with replacing(output) as file:
         if ending in (".csv", ".tsv"):
-            with beside.open("wb") as file:
-                yield _text_writer(file, "," if ending == ".csv" else "\t")
+            yield _text_writer(file, "," if ending == ".csv" else "\t")
         else:
-            with _binary_writer(beside, ending) as write:
-                yield write
+            with scratch_folder(output) as held:
+                files: list[Path] = []
+                yield partial(_write_batch, held, files)
                 line.part("writing")
+                _join(files, held / "joined", ending, file)
 
 
 def _text_writer(file: IO[bytes], separator: str) -> Any:
@@ -177,19 +179,19 @@ def _text_writer(file: IO[bytes], separator: str) -> Any:
     return write
 
 
-@contextmanager
-def _binary_writer(path: Path, ending: str) -> Iterator[Any]:
-    """Batches as files of their own, which polars joins without having all in memory."""
-    with tempfile.TemporaryDirectory(prefix=".aucmax-", dir=path.parent) as held:
-        files: list[Path] = []
+def _write_batch(folder: Path, files: list[Path], part: pl.DataFrame) -> None:
+    files.append(folder / f"{len(files)}.arrow")
+    part.write_ipc(files[-1])
 
-        def write(part: pl.DataFrame) -> None:
-            files.append(Path(held) / f"{len(files)}.arrow")
-            part.write_ipc(files[-1])
 
-        yield write
-        joined = pl.scan_ipc(files)
-        if ending == ".parquet":
-            joined.sink_parquet(path)
-        else:
-            joined.sink_ipc(path)
+def _join(files: list[Path], joined: Path, ending: str, output: IO[bytes]) -> None:
+    """Let polars join batches without having all in memory; it writes to a file that has a name."""
+    batches = pl.scan_ipc(files)
+    if ending == ".parquet":
+        batches.sink_parquet(joined)
+    else:
+        batches.sink_ipc(joined)
+    for each in files:
+        each.unlink()  # for room
+    with joined.open("rb") as file:
+        shutil.copyfileobj(file, output, 2**20)

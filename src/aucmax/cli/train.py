@@ -23,7 +23,14 @@ _MANY_COPIES = 0.01
 
 
 def run_train(
-    table: Path, target: str, output: Path, *, as_json: bool, dry_run: bool, **params: Any
+    table: Path,
+    target: str,
+    output: Path,
+    *,
+    force: bool,
+    as_json: bool,
+    dry_run: bool,
+    **params: Any,
 ) -> None:
     """Fit, save, and say what was done to each column and how well the model ranks."""
     if dry_run:
@@ -31,7 +38,7 @@ def run_train(
             raise ValueError("--dry-run tells its plan in words: leave --json out.")
         print(plan_table(table, target, **params))
         return
-    check_output(output, table)
+    check_output(output, table, force=force)
     say = told()
     model = fit_table(table, target, verbose=int(sys.stderr.isatty()), **params)
     save_model(model, output)

@@ -21,7 +21,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO, Any
 from urllib.parse import unquote, urlsplit
 
-from aucmax._files import hold
+from aucmax._files import hold, open_own
 from aucmax.data.formats import SUFFIXES, WrongFileError, read_rows
 from aucmax.data.registry import DATASETS, DataFile, Dataset, find_dataset
 
@@ -155,7 +155,7 @@ def _fetch_one(dataset: Dataset, file: DataFile, folder: Path) -> Path:
     part = folder / f".{final.name}.part"
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        lock = (folder / f".{final.name}.lock").open("ab")
+        lock = open_own(folder / f".{final.name}.lock", "ab")
     except OSError as error:
         if error.errno in _FULL:
             raise _disk_full(final, 0) from None
@@ -166,6 +166,8 @@ def _fetch_one(dataset: Dataset, file: DataFile, folder: Path) -> Path:
         _wait_for(lock, final.name)
         if final.exists():  # another process fetched it while this one waited
             return final
+        if part.is_symlink() or _tag_path(part).is_symlink():
+            _discard(part)  # a download is never a link
         _download(file.url, part, final)
         try:
             read_rows(part, dataset, file)
@@ -238,7 +240,7 @@ def _transfer(url: str, part: Path, final: Path, show: Callable[[int, int | None
         try:
             if not resumed:
                 _remember(tag, response.headers)
-            with part.open("ab" if resumed else "wb") as out:
+            with open_own(part, "ab" if resumed else "wb") as out:
                 have = _copy(response, out, have, total, show)
         except OSError as error:
             if error.errno in _FULL:
@@ -292,7 +294,8 @@ def _remember(tag: Path, headers: Any) -> None:
     etag = headers.get("ETag", "")
     validator = etag if etag and not etag.startswith("W/") else headers.get("Last-Modified", "")
     if validator:
-        tag.write_text(validator)
+        with open_own(tag, "wb") as file:
+            file.write(validator.encode())
     else:
         tag.unlink(missing_ok=True)
 

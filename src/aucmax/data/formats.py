@@ -12,11 +12,13 @@ import io
 import lzma
 import zlib
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
+from aucmax._memory import format_bytes
 from aucmax.data.registry import DataFile, Dataset
 
 SUFFIXES = ("", ".gz", ".bz2", ".xz", ".Z")
@@ -29,12 +31,17 @@ class WrongFileError(ValueError):
 
 def read_rows(path: Path, dataset: Dataset, file: DataFile) -> tuple[np.ndarray, np.ndarray]:
     """Features (float32, C order) and the place of each row's label in ``dataset.classes``."""
-    text = _unpacked(path, dataset)
+    text = _unpacked(path, dataset, file)
     # A site may answer with a page of its own in place of the file.
     if text[:1024].lstrip()[:1] == b"<":
         raise WrongFileError(f"{path} holds a web page instead of {file.name}; {_remedy(dataset)}.")
     if not text:
         raise WrongFileError(f"{path} is empty; {_remedy(dataset)}.")
+    lines = text.count(b"\n") + 1
+    if lines > 2 * file.rows:  # the rest would take memory only to be refused
+        raise WrongFileError(
+            f"{path} has {lines:,} lines where {file.name} has {file.rows:,} rows; {_remedy(dataset)}."
+        )
     parse = {"libsvm": _parse_libsvm, "cells": _parse_cells}.get(dataset.format, _parse_numbers)
     try:
         X, codes = parse(text, dataset)
@@ -73,19 +80,39 @@ def _remedy(dataset: Dataset) -> str:
 # --- unpacking
 
 
-def _unpacked(path: Path, dataset: Dataset) -> bytes:
+#: Characters that a number takes in any of the files, with what stands around it; more is refused.
+_MOST_CHARACTERS = 48
+
+
+def _unpacked(path: Path, dataset: Dataset, file: DataFile) -> bytes:
     """The text of a file, however it is packed: its first bytes tell, not its name."""
-    raw = path.read_bytes()
-    unpack = next((how for magic, how in _UNPACK.items() if raw.startswith(magic)), None)
-    try:
-        return (unpack(raw) if unpack else raw).rstrip()
-    except (EOFError, OSError, ValueError, lzma.LZMAError, zlib.error) as error:
-        reason = str(error).rstrip(".") or type(error).__name__
-        raise WrongFileError(f"{path} is cut off or damaged ({reason}); {_remedy(dataset)}.") from None
+    limit = 2**16 + 2 * file.rows * (dataset.features + 1) * _MOST_CHARACTERS
+    with path.open("rb") as raw:
+        magic = raw.read(6)
+        raw.seek(0)
+        unpack = next(
+            (how for start, how in _UNPACK.items() if magic.startswith(start)), lambda bare: bare
+        )
+        try:
+            text: bytes = unpack(raw).read(limit + 1)
+        except (EOFError, OSError, ValueError, lzma.LZMAError, zlib.error) as error:
+            reason = str(error).rstrip(".") or type(error).__name__
+            raise WrongFileError(
+                f"{path} is cut off or damaged ({reason}); {_remedy(dataset)}."
+            ) from None
+    if len(text) > limit:
+        raise WrongFileError(
+            f"{path} holds more than {format_bytes(limit)}, and {file.name} does not; "
+            f"{_remedy(dataset)}."
+        )
+    return text.rstrip()
 
 
-def unpack_lzw(packed: bytes) -> bytes:
-    """What the Unix command ``compress`` packed into a .Z file (LZW, 9 to 16 bits a code)."""
+def unpack_lzw(packed: bytes, limit: int | None = None) -> bytes:
+    """What the Unix command ``compress`` packed into a .Z file (LZW, 9 to 16 bits a code).
+
+    It ends after ``limit`` bytes, or a little later.
+    """
     if len(packed) < 3 or packed[:2] != b"\x1f\x9d":
         raise ValueError("not a .Z file")
     widest, may_clear = packed[2] & 0x1F, bool(packed[2] & 0x80)
@@ -98,7 +125,8 @@ def unpack_lzw(packed: bytes) -> bytes:
     bits, previous = 9, b""
     position = group = 8 * 3  # in bits; codes of one width come in groups of eight
     end = 8 * len(packed)
-    while position + bits <= end:
+    size = 0
+    while position + bits <= end and (limit is None or size < limit):
         at = position >> 3
         code = int.from_bytes(packed[at : at + 3], "little") >> (position & 7) & ((1 << bits) - 1)
         position += bits
@@ -113,6 +141,7 @@ def unpack_lzw(packed: bytes) -> bytes:
         else:
             raise ValueError(f"code {code} comes before it is defined")
         out.append(entry)
+        size += len(entry)
         if previous and len(table) < 1 << widest:
             table.append(previous + entry[:1])
         previous = entry
@@ -122,11 +151,21 @@ def unpack_lzw(packed: bytes) -> bytes:
     return b"".join(out)
 
 
-_UNPACK: dict[bytes, Callable[[bytes], bytes]] = {
-    b"\x1f\x8b": gzip.decompress,
-    b"BZh": bz2.decompress,
-    b"\xfd7zXZ\x00": lzma.decompress,
-    b"\x1f\x9d": unpack_lzw,
+@dataclass(frozen=True)
+class _LzwFile:
+    """A .Z file, to be read at once."""
+
+    raw: IO[bytes]
+
+    def read(self, size: int) -> bytes:
+        return unpack_lzw(self.raw.read(), size)
+
+
+_UNPACK: dict[bytes, Callable[[Any], Any]] = {
+    b"\x1f\x8b": lambda raw: gzip.GzipFile(fileobj=raw),
+    b"BZh": bz2.BZ2File,
+    b"\xfd7zXZ\x00": lzma.LZMAFile,
+    b"\x1f\x9d": _LzwFile,
 }
 
 

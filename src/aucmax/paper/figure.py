@@ -105,8 +105,8 @@ def figure1(rows: Rows, path: str | Path) -> Path:
         "svg.hashsalt": "aucmax",
         "pdf.fonttype": 42,
     }
-    with matplotlib.rc_context(settings), replacing(path) as part:
-        _draw(rows, Figure()).savefig(part, format=kind, dpi=200, metadata=stamp)
+    with matplotlib.rc_context(settings), replacing(path) as file:
+        _draw(rows, Figure()).savefig(file, format=kind, dpi=200, metadata=stamp)
     return path
 
 

@@ -219,7 +219,7 @@ def _read(
             parts = {name: file[name] for name in file.files}
         return Split(**{name: part if part.ndim else part.item() for name, part in parts.items()})
     split = _cut(load_dataset(dataset, seed=cell.seed, data_dir=data_dir), cell, settings)
-    with replacing(path) as beside, beside.open("wb") as out:
+    with replacing(path) as out:
         np.savez(out, **vars(split))
     return split
 
@@ -378,10 +378,11 @@ def _tuned(
 
     def score(params: dict[str, float], train: np.ndarray, test: np.ndarray) -> float:
         try:
-            model = clone(learner).set_params(**params).fit(X[train], y[train])
+            with one_blas_thread():
+                model = clone(learner).set_params(**params).fit(X[train], y[train])
+                return float(roc_auc(y[test], model.decision_function(X[test])))
         except (ValueError, FloatingPointError):
             return -np.inf  # steps that overflow are no choice
-        return float(roc_auc(y[test], model.decision_function(X[test])))
 
     folds = list(StratifiedKFold(3).split(X, y))
     work = [delayed(score)(params, *fold) for params in settings_of for fold in folds]

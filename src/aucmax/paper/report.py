@@ -40,5 +40,5 @@ def write_report(rows: Sequence[Row], folder: Path, what: str = "all") -> list[T
 
 
 def _write(path: Path, text: str) -> None:
-    with replacing(path) as part:
-        part.write_text(text if text.endswith("\n") else text + "\n", encoding="utf-8")
+    with replacing(path) as file:
+        file.write((text if text.endswith("\n") else text + "\n").encode())

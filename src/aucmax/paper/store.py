@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from aucmax._files import hold
+from aucmax._files import hold, open_own
 
 Row = dict[str, Any]
 
@@ -50,7 +50,7 @@ class Store:
         """Hold the folder, made if need be, for writing."""
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            lock = (self.folder / ".lock").open("a")
+            lock = open_own(self.folder / ".lock", "ab")
         except OSError as error:
             raise OSError(f"cannot write results to {self.folder}: {error.strerror}") from None
         with lock:

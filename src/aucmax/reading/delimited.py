@@ -17,7 +17,7 @@ from typing import IO, Any
 
 import polars as pl
 
-from aucmax.reading.files import TableFile, is_packed, unpacked
+from aucmax.reading.files import TableFile, check_line, is_packed, read_all, unpacked
 from aucmax.reading.frames import RowError, TableError, check_duplicates, shown
 from aucmax.reading.text import MISSING_MARKS, as_number, clean_text, without_marks
 
@@ -55,7 +55,7 @@ def read_text(
         header, rest = _read_header(file, stream)
         source: Any = file.path
         if packed := is_packed(file.path) or header.noted:
-            source = b"".join([_line(header.written, header), rest, stream.read()])
+            source = b"".join([_line(header.written, header), rest, read_all(stream, file.path)])
     # All columns are read, also where few are wanted: only so a row of too many values shows.
     options: dict[str, Any] = {
         "separator": header.separator,
@@ -103,7 +103,7 @@ def text_batches(
         chosen = header.chosen(columns)
         types = {name: schema.get(name, pl.String) for name in header.names}
         first_row, first_line, told = 0, header.first_line, bool(schema)
-        for piece in _pieces(stream, rest, len(header.names)):
+        for piece in _pieces(file.path, stream, rest, header):
             if not told:
                 types |= _told_types(piece, header)
                 told = True
@@ -191,11 +191,12 @@ def _line_end(text: bytes) -> int:
     return end
 
 
-def _pieces(stream: IO[bytes], rest: bytes, width: int) -> Iterator[bytes]:
+def _pieces(path: Path, stream: IO[bytes], rest: bytes, header: Header) -> Iterator[bytes]:
     """What is left of a stream, cut where lines end that are not within quotes.
 
     Blank lines at its end are left out, unless they may be the missing values of a single column.
     """
+    lines = header.first_line
     while more := stream.read(PIECE):
         rest += more
         end = rest.rfind(b"\n")
@@ -203,8 +204,10 @@ def _pieces(stream: IO[bytes], rest: bytes, width: int) -> Iterator[bytes]:
             end = rest.rfind(b"\n", 0, rest.rfind(b'"', 0, end))
         if end > 0:
             yield rest[: end + 1]
+            lines += rest.count(b"\n", 0, end + 1)
             rest = rest[end + 1 :]
-    rest = rest if width == 1 else rest.rstrip(b"\r\n")
+        check_line(path, lines, len(rest))
+    rest = rest if len(header.names) == 1 else rest.rstrip(b"\r\n")
     if rest:
         yield rest
 
@@ -300,7 +303,7 @@ def _find_fault(file: TableFile, *, strict: bool = False) -> None:
     with unpacked(file.path) as stream:
         header, rest = _read_header(file, stream)
         row, line = 0, header.first_line
-        for piece in _pieces(stream, rest, len(header.names)):
+        for piece in _pieces(file.path, stream, rest, header):
             row += _check_lines(piece, header, row, line, strict=strict)
             line += piece.count(b"\n")
 
@@ -310,7 +313,7 @@ def line_of_row(file: TableFile, row: int) -> int | None:
     with unpacked(file.path) as stream:
         header, rest = _read_header(file, stream)
         first_line = header.first_line
-        for piece in _pieces(stream, rest, len(header.names)):
+        for piece in _pieces(file.path, stream, rest, header):
             lines = _row_lines(piece, header.separator)
             if row < len(lines):
                 return first_line + int(lines[row])

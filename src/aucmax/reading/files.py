@@ -18,9 +18,14 @@ from typing import IO, Any
 
 import polars as pl
 
+from aucmax import _memory
 from aucmax.reading.frames import TableError
 
-__all__ = ["TableFile", "file_hash", "find_table", "unpacked"]
+__all__ = ["TableFile", "file_hash", "find_table", "read_all", "unpacked", "whole_lines"]
+
+#: Bytes read at a time, and of the longest line.
+PIECE = 2**23
+LONGEST_LINE = 2**27
 
 _FORMATS = {
     ".csv": "text",
@@ -94,6 +99,45 @@ def unpacked(path: Path) -> Iterator[IO[bytes]]:
                 raise
             reason = str(error).split("\n", 1)[0].rstrip(".") or type(error).__name__
             raise TableError(f"{path} is cut off or damaged ({reason}); get or pack it anew.") from None
+
+
+def read_all(stream: IO[bytes], path: Path) -> bytes:
+    """All that an unpacked file holds, if it fits into memory twice: as text, and parsed."""
+    parts, size, limit = [], 0, _memory.available_bytes()
+    while part := stream.read(PIECE):
+        parts.append(part)
+        size += len(part)
+        if limit is not None and 2 * size > limit:
+            raise TableError(
+                f"{path} unpacks to more than {_memory.format_bytes(size)}, and "
+                f"{_memory.format_bytes(limit)} of memory is free: unpack it on the disk, or read it "
+                "in parts (table_batches)."
+            )
+    return b"".join(parts)
+
+
+def whole_lines(stream: IO[bytes], path: Path) -> Iterator[list[bytes]]:
+    """The lines of a stream, some at a time, with their ends."""
+    rest, count = b"", 0
+    while more := stream.read(PIECE):
+        rest += more
+        end = rest.rfind(b"\n") + 1
+        if end:
+            lines = io.BytesIO(rest[:end]).readlines()
+            yield lines
+            rest, count = rest[end:], count + len(lines)
+        check_line(path, count + 1, len(rest))
+    if rest:
+        yield [rest]
+
+
+def check_line(path: Path, number: int, size: int) -> None:
+    """Refuse a line without end, which would take all memory."""
+    if size > LONGEST_LINE:
+        raise TableError(
+            f"{path}: line {number} is longer than {_memory.format_bytes(LONGEST_LINE)}: the file is "
+            "no table, or its line ends are lost."
+        )
 
 
 def _tells_of_damage(error: Exception) -> bool:

@@ -17,9 +17,10 @@ from typing import Any
 
 import polars as pl
 
+from aucmax import _memory
 from aucmax._checks import check_number
 from aucmax.reading.delimited import line_of_row, read_text, text_batches, text_names
-from aucmax.reading.files import TableFile, file_hash, find_table, is_packed, unpacked
+from aucmax.reading.files import TableFile, file_hash, find_table, is_packed, read_all, unpacked
 from aucmax.reading.frames import RowError, TableError, check_names, same_names
 from aucmax.reading.libsvm import (
     is_feature,
@@ -28,6 +29,24 @@ from aucmax.reading.libsvm import (
     line_of_libsvm_row,
     read_libsvm,
 )
+
+#: What polars raises for files that make no sense; a panic is no Exception.
+_BROKEN = (pl.exceptions.PolarsError, pl.exceptions.PanicException)
+
+#: Bytes of a value in memory, where they are not 8 (numbers, dates) or 16 (text, at least).
+_WIDTHS: dict[Any, int] = {
+    pl.Boolean: 0,
+    pl.Int8: 1,
+    pl.UInt8: 1,
+    pl.Int16: 2,
+    pl.UInt16: 2,
+    pl.Int32: 4,
+    pl.UInt32: 4,
+    pl.Float32: 4,
+    pl.Date: 4,
+    pl.Categorical: 4,
+    pl.Null: 0,
+}
 
 __all__ = ["column_names", "file_hash", "located", "read_table", "table_batches"]
 
@@ -68,7 +87,9 @@ def read_table(
         frame = read_libsvm(file, columns)
     else:
         scan = _scan(file)
-        frame = _collected(file, scan if columns is None else scan.select(list(dict.fromkeys(columns))))
+        scan = scan if columns is None else scan.select(list(dict.fromkeys(columns)))
+        _check_size(file, scan)
+        frame = _collected(file, scan)
         if not frame.height:
             raise TableError(f"{file.path} has columns and no rows.")
     return _in_order(frame, columns)
@@ -144,7 +165,7 @@ def column_names(path: str | Path) -> list[str]:
         return libsvm_names(file)
     try:
         return _scan(file).collect_schema().names()
-    except (pl.exceptions.PolarsError, OSError) as error:
+    except (*_BROKEN, OSError) as error:
         raise _damaged(file, error) from None
 
 
@@ -189,11 +210,34 @@ def _slices(file: TableFile, rows: int, columns: Sequence[str] | None) -> Iterat
 def _collected(file: TableFile, scan: pl.LazyFrame) -> pl.DataFrame:
     try:
         return scan.collect()
-    except pl.exceptions.PolarsError as error:
+    except _BROKEN as error:
         raise _damaged(file, error) from None
 
 
-def _damaged(file: TableFile, error: Exception) -> TableError:
+def _check_size(file: TableFile, scan: pl.LazyFrame) -> None:
+    """Refuse rows that, as the file declares them, do not fit into memory."""
+    rows = int(_collected(file, scan.select(pl.len())).item())
+    schema = _schema(file, scan)
+    widths = [
+        _WIDTHS.get(kind, 8 if kind.is_numeric() or kind.is_temporal() else 16) for kind in schema
+    ]
+    needed, free = rows * sum(widths), _memory.available_bytes()
+    if free is not None and needed > free:
+        raise TableError(
+            f"{file.path} declares {rows:,} rows of {len(widths)} columns, at least "
+            f"{_memory.format_bytes(needed)}, and {_memory.format_bytes(free)} of memory is free: read "
+            "some of its columns, or read it in parts (table_batches)."
+        )
+
+
+def _schema(file: TableFile, scan: pl.LazyFrame) -> list[pl.DataType]:
+    try:
+        return scan.collect_schema().dtypes()
+    except (*_BROKEN, OSError) as error:
+        raise _damaged(file, error) from None
+
+
+def _damaged(file: TableFile, error: BaseException) -> TableError:
     if isinstance(error, pl.exceptions.DuplicateError):
         return same_names(str(file.path), error)
     kind = "Parquet" if file.format == "parquet" else "Arrow"
@@ -206,7 +250,7 @@ def _scan(file: TableFile) -> pl.LazyFrame:
     source: Any = file.path
     if is_packed(file.path):
         with unpacked(file.path) as stream:
-            source = io.BytesIO(stream.read())
+            source = io.BytesIO(read_all(stream, file.path))
     elif not file.path.stat().st_size:
         raise TableError(f"{file.path} is empty.")
     if file.format == "parquet":
@@ -217,7 +261,7 @@ def _scan(file: TableFile) -> pl.LazyFrame:
         return pl.scan_ipc(source)
     try:
         return pl.read_ipc_stream(source).lazy()
-    except (pl.exceptions.PolarsError, OSError) as error:
+    except (*_BROKEN, OSError) as error:
         raise _damaged(file, error) from None
 
 

@@ -54,7 +54,7 @@ def write_report(
     table : path, polars or pandas frame, optional
         With the target among its columns. Without a table the report shows no rows.
     path : path, default="report.html"
-        A file that is there is replaced.
+        A file that is there is replaced, by a whole one or not at all.
     target : str, optional
         The column with the labels, if not that of the training.
     permutation : bool, default=False
@@ -95,8 +95,8 @@ def write_report(
         raise FileNotFoundError(f"There is no folder {path.parent} to save {path.name} in.")
     rows = score_rows(model, table, target)
     page = _render(_context(model, rows, permutation, max_rows))
-    with replacing(path) as part:
-        part.write_text(page, encoding="utf-8")
+    with replacing(path) as file:
+        file.write(page.encode())
     return path
 
 

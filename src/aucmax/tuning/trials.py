@@ -267,7 +267,8 @@ def _solved(trials: Sequence[Trial], gamma: float, C: float) -> list[tuple[Array
         return [trials[0].solve(gamma, C)]
 
     def solve(trial: Trial) -> tuple[Array, Array]:
-        with np.errstate(over="ignore", invalid="ignore"):  # found and named by the solver
+        # Values that overflow are found and named by the solver.
+        with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
             return trial.solve(gamma, C)
 
     with one_blas_thread(), ThreadPoolExecutor(cpu_count()) as pool:
