@@ -85,7 +85,14 @@ def test_a_label_that_is_not_known_has_its_row_and_line(model, tmp_path):
 def predict(model, path, folder, rows):
     save_model(model, folder / "m.aucmax")
     run_predict(
-        folder / "m.aucmax", path, folder / "out.csv", keep=(), rank=False, rows=rows, as_json=False
+        folder / "m.aucmax",
+        path,
+        folder / "out.csv",
+        keep=(),
+        rank=False,
+        rows=rows,
+        force=True,
+        as_json=False,
     )
 
 

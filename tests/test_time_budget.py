@@ -5,7 +5,13 @@ import pytest
 from sklearn.datasets import make_classification
 from sklearn.exceptions import ConvergenceWarning
 
-from aucmax import KernelAUCClassifier, KernelAUCClassifierCV, LinearAUCClassifierCV, _deadline
+from aucmax import (
+    KernelAUCClassifier,
+    KernelAUCClassifierCV,
+    LinearAUCClassifierCV,
+    TableModel,
+    _deadline,
+)
 from aucmax._deadline import Deadline, OutOfTimeError
 from aucmax.metrics import roc_auc
 from aucmax.operators import FeatureOperator
@@ -139,3 +145,11 @@ def test_a_budget_that_is_no_time_is_refused(problem, budget):
 
 def test_out_of_time_is_no_error_that_reaches_users():
     assert not issubclass(OutOfTimeError, ValueError)
+
+
+def test_reading_and_preparing_a_table_count(problem, monkeypatch):
+    X, y = problem
+    taken = iter([0.0, 2.5, 2.5, 2.5, 2.5, 2.5])
+    monkeypatch.setattr("aucmax.tables.model.time.perf_counter", lambda: next(taken))
+    with pytest.raises(TimeoutError, match=r"time_budget=2 s was over .* after 2\.5 s"):
+        TableModel(time_budget=2.0).fit(X, y)

@@ -47,6 +47,7 @@ from aucmax.plan import (
 )
 from aucmax.rows import held_bytes
 from aucmax.tuning import (
+    MOST_TRIED,
     WIDE_ROWS,
     Kernel,
     Sample,
@@ -83,6 +84,9 @@ _COVERED_ROWS = 500
 #: Seconds of a time budget that allow for an effort of 1: half of them for trials, half for the fit.
 _SECONDS_OF_EFFORT = 120.0
 _TUNING_SHARE = 0.5
+
+#: The fewest landmarks that a short time budget leaves.
+_LEAST_LANDMARKS = 50
 
 #: Below this effort little is tried.
 _BRIEF = 0.5
@@ -242,15 +246,27 @@ class KernelScores:
                 widen=partial(self._wide_sample, X, codes, weight, seed) if many else None,
                 say=self._say,
                 deadline=self._deadline.part(_TUNING_SHARE),
+                affordable=partial(self._affordable, X.shape[0]) if self._deadline.limited else None,
             )
         except OutOfTimeError:
             warn_user(
                 f'time_budget={self.time_budget:g} s leaves no time to tune what is "auto": the '
                 "settings for very few rows are used. Allow more time, or set C and gamma."
             )
-            few = replace(UNTRIED, n_landmarks=min(most, AUTO_LANDMARKS))
+            few = replace(UNTRIED, n_landmarks=_LEAST_LANDMARKS)
             return vars(asked.filled(few)), [], []
         return vars(settings), trials, plain_rounds(rounds)
+
+    def _affordable(self, n_rows: int, seconds_per_value: float) -> int:
+        """The most landmarks whose fit ends in time on this machine as busy as it is.
+
+        A fit to all rows takes about as long for a kernel value as a search over C and gamma in the
+        trials does; half of the time is left for what goes wrong.
+        """
+        if not seconds_per_value:
+            return AUTO_LANDMARKS
+        count = 0.5 * self._deadline.left() / (seconds_per_value * n_rows)
+        return int(max(_LEAST_LANDMARKS, min(count, MOST_TRIED)))
 
     def _effort(self) -> float:
         """The effort asked for, or what the time budget allows if that is less."""

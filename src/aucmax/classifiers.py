@@ -98,7 +98,7 @@ def check_begun(steps: int, time_budget: float | None) -> None:
     """Refuse to end a fit that had no time for a single step: there is no result."""
     if time_budget is not None and not steps:
         raise TimeoutError(
-            f"time_budget={time_budget:g} s was over before the first step of the solver had ended, so "
+            f"time_budget={time_budget:.3g} s was over before the first step of the solver had ended: "
             "there is no result. Allow more time, or use fewer landmarks or rows."
         )
 

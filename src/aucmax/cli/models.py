@@ -57,12 +57,12 @@ def train(
         str | None, typer.Option(help='"paper" tries nothing out: its settings, and C by folds.')
     ] = None,
     effort: Annotated[
-        float, typer.Option(min=0.01, help="Work allowed for what is found out: 4 is four minutes.")
+        float, typer.Option(min=0.01, help="Work allowed for tuning: 4 takes longer, 0.1 is quick.")
     ] = 1.0,
     folds: Annotated[int, typer.Option(min=2, help="Folds of cross-validation.")] = 3,
     time_budget: Annotated[
         float | None,
-        typer.Option(min=1.0, help="Seconds after which the search takes the best so far."),
+        typer.Option(min=1.0, help="Seconds for reading, tuning and fitting: then the best so far."),
     ] = None,
     calibration: Annotated[
         str, typer.Option(help="How scores become probabilities: sigmoid or isotonic.")

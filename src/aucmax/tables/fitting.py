@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -54,12 +55,13 @@ def fit_table(
     >>> model.classes_.tolist(), model.training_["auc"] > 0.95
     (['no', 'yes'], True)
     """
+    began = time.perf_counter()
     with located(table):
         model, given = _opened(table, target, positive, drop, weight, group, params)
         about: dict[str, Any] = {"target": target, "weight": weight, "group": group}
         if isinstance(table, str | Path):
             about["data_hash"] = file_hash(table)
-        return model._fit(*given, about)
+        return model._fit(*given, about, began)
 
 
 def plan_table(
@@ -79,7 +81,7 @@ def plan_table(
     with located(table):
         model, given = _opened(table, target, positive, drop, weight, group, params)
         ready = model._make_ready(*given, target)
-    return model._search(ready.folds).plan(ready.rows)
+    return model._search(ready.folds, model.time_budget).plan(ready.rows)
 
 
 def _opened(

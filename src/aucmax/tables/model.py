@@ -191,19 +191,19 @@ class TableModel(ClassifierMixin, BaseEstimator):
         groups : array of shape (n,), optional
             Rows of one group, such as of one customer, are held out together.
         """
-        return self._fit(X, y, sample_weight, groups, {})
+        return self._fit(X, y, sample_weight, groups, {}, time.perf_counter())
 
     def _fit(
-        self, X: Any, y: Any, sample_weight: Any, groups: Any, about: dict[str, Any]
+        self, X: Any, y: Any, sample_weight: Any, groups: Any, about: dict[str, Any], began: float
     ) -> TableModel:
-        began = time.perf_counter()
+        """Fit; ``began`` is when the clock of ``time_budget`` was started."""
         with all_or_nothing(self):
             target = str(about.get("target") or getattr(y, "name", None) or "")
             table = training_frame(self, X)
             ready = self._make_ready(table, y, sample_weight, groups, target)
             rows, positive, weight, groups = ready.rows, ready.positive, ready.weight, ready.groups
             about = {"data_hash": about.get("data_hash") or frame_hash(table), **about}
-            self.model_ = self._search(ready.folds)
+            self.model_ = self._search(ready.folds, self._time_left(began))
             even = not np.ptp(weight)
             given = {} if groups is None else {"groups": groups}
             searching = time.perf_counter()
@@ -373,6 +373,8 @@ class TableModel(ClassifierMixin, BaseEstimator):
 
     def _check_params(self) -> None:
         check_choice("calibration", self.calibration, ("sigmoid", "isotonic"))
+        if self.time_budget is not None:
+            check_number("time_budget", self.time_budget)
         if self.aim is not None:
             Aim.parse(self.aim)
         if self.rare_level != "auto":
@@ -411,12 +413,24 @@ class TableModel(ClassifierMixin, BaseEstimator):
         splitter = StratifiedKFold if groups is None else StratifiedGroupKFold
         return splitter(wanted, shuffle=True, random_state=self.random_state)
 
-    def _search(self, folds: Any) -> KernelAUCClassifierCV:
+    def _time_left(self, began: float) -> float | None:
+        """Seconds of the time budget that reading and preparing the table have left to the search."""
+        if self.time_budget is None:
+            return None
+        spent = time.perf_counter() - began
+        if spent >= self.time_budget:
+            raise TimeoutError(
+                f"time_budget={self.time_budget:g} s was over when the table had been read and "
+                f"prepared, after {spent:.1f} s: there is no model. Allow more time."
+            )
+        return self.time_budget - spent
+
+    def _search(self, folds: Any, time_budget: float | None) -> KernelAUCClassifierCV:
         return KernelAUCClassifierCV(
             self.Cs,
             gammas=self.gammas,
             cv=folds,
-            time_budget=self.time_budget,
+            time_budget=time_budget,
             kernel=self.kernel,
             n_landmarks=self.n_landmarks,
             landmarks=self.landmarks,

@@ -40,6 +40,7 @@ from aucmax.tuning.metric import (
 from aucmax.tuning.order import most_landmarks, tune, tuning_seconds
 from aucmax.tuning.sample import (
     FOLDED_ROWS,
+    MOST_TRIED,
     SAMPLE_ROWS,
     WIDE_ROWS,
     Sample,
@@ -54,6 +55,7 @@ from aucmax.tuning.trials import learn_rounds
 
 __all__ = [
     "FOLDED_ROWS",
+    "MOST_TRIED",
     "SAMPLE_ROWS",
     "WIDE_ROWS",
     "Damping",

@@ -71,6 +71,7 @@ def tune(
     widen: Callable[[Any], Sample] | None = None,
     say: Say = lambda text: None,
     deadline: Deadline = NEVER,
+    affordable: Callable[[float], int] | None = None,
 ) -> tuple[Settings, list[dict[str, Any]], list[Round]]:
     """Settle what is open in ``fixed``, by trials on the sample; their records; rounds of the metric.
 
@@ -79,7 +80,8 @@ def tune(
     are tried in the order of ``sample.rows``. ``widen`` gives a sample of more rows, scaled in one of
     these ways, if there are many more. Trials begin with ``first_landmarks``; ``brief`` ones try
     scalings and one round of the metric, and nothing else. After ``deadline`` nothing more is tried,
-    and the best so far counts; :class:`OutOfTimeError` is raised if there is none.
+    and the best so far counts; :class:`OutOfTimeError` is raised if there is none. ``affordable`` gives
+    the most landmarks that the fit may have, by the seconds that a kernel value took in trials.
     """
     # 1) C and gamma
     tuner = Tuner(sample, fixed, kernel, metric, seed, say, first_landmarks, deadline)
@@ -94,6 +96,8 @@ def tune(
     except OutOfTimeError:
         say("The time for tuning is over: the best so far is taken.")
         tuner.make_do()
+    if affordable is not None and fixed.n_landmarks is None:
+        tuner.count = min(tuner.count, affordable(tuner.seconds_per_value))
     return tuner.settled(), tuner.records, tuner.rounds
 
 
@@ -132,7 +136,7 @@ class Tuner:
         first_landmarks: int = FIRST_LANDMARKS,
         deadline: Deadline = NEVER,
     ) -> None:
-        self._deadline, self._slowest = deadline, 0.0
+        self._deadline, self.seconds_per_value = deadline, 0.0
         self.sample, self.fixed, self.kernel, self.metric = sample, fixed, kernel, metric
         self.seed, self.say, self.rng = seed, say, np.random.default_rng(seed)
         self.first = min(fixed.n_landmarks or first_landmarks, first_landmarks)
@@ -274,7 +278,7 @@ class Tuner:
         """
         count = float(settings.n_landmarks or self.first)
         values = count * len(self.sample.codes) * len(self.sample.folds)  # of the kernel
-        if self._slowest * values > self._deadline.left():
+        if self.seconds_per_value * values > self._deadline.left():
             raise OutOfTimeError
         began = time.perf_counter()
         race = Race(self.sample, settings, stretch, self.kernel, self.seed, self._deadline)
@@ -284,8 +288,9 @@ class Tuner:
             known = race.best_known
             if near is not None or known is None:
                 raise
-            return race, known
-        self._slowest = max(self._slowest, (time.perf_counter() - began) / values)
+            result = known
+        spent = time.perf_counter() - began
+        self.seconds_per_value = max(self.seconds_per_value, spent / values)
         return race, result
 
     def _go_on(
