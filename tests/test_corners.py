@@ -7,6 +7,7 @@ from scipy import sparse
 from sklearn.base import clone
 
 from aucmax import (
+    FourierFeatures,
     KernelAUCClassifier,
     KernelRankSVM,
     LandmarkCoverageDisplay,
@@ -206,3 +207,37 @@ def test_weights_that_leave_a_fold_without_a_class_are_named():
     weight = (np.arange(60) == Y.argmax()) + (np.arange(60) < 20) * (Y == 0) + 0.0
     with pytest.raises(ValueError, match="of non-zero weight"):
         LinearAUCClassifierCV(cv=2).fit(X, Y, weight)
+
+
+@pytest.mark.parametrize("kind", [np.array, sparse.csr_array])
+def test_landmarks_are_found_far_from_zero(kind):
+    rows = np.round(8 * np.random.default_rng(0).normal(size=(80, 2))) / 8
+    near = NystroemFeatures(10, random_state=0).fit(rows)
+    far = NystroemFeatures(10, random_state=0).fit(kind(rows + 2.0**30))
+    assert len(far.landmarks_) == len(near.landmarks_) == 10
+
+
+def test_features_that_overflow_are_refused_by_name():
+    model = NystroemFeatures(5, kernel="polynomial", random_state=0).fit(X)
+    with pytest.raises(ValueError, match=r"features of row 2 of X are not finite"):
+        model.transform(np.where(np.arange(60)[:, None] == 2, 1e200, X))
+
+
+def test_too_many_values_are_refused_by_name():
+    with pytest.raises(ValueError, match="Cs must be"):
+        LinearAUCClassifierCV(Cs=10**30).fit(X, Y)
+    with pytest.raises((MemoryError, ValueError), match="n_components"):
+        FourierFeatures(10**15).fit(X)
+
+
+def test_labels_of_an_importance_or_a_picture_are_named():
+    fitted, labels = KERNEL.fit(X, Y), [None, *Y[1:].tolist()]
+    with pytest.raises(ValueError, match=r"\by\b"):
+        permutation_importance(fitted, X, labels)
+    for wrong in (np.stack([Y, Y], 1), Y[:-1]):
+        with pytest.raises(ValueError, match=r"\by has shape"):
+            permutation_importance(fitted, X, wrong)
+        with pytest.raises(ValueError, match=r"\by has shape"):
+            LandmarkCoverageDisplay.from_estimator(fitted, X, wrong)
+    with pytest.raises(ValueError, match="random_state"):
+        LandmarkCoverageDisplay.from_estimator(fitted, X, Y, random_state=-1)

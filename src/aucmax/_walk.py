@@ -28,6 +28,9 @@ PAPER_C = (2.0**-15, 2.0**10, 26)
 #: Beyond these, products with weights overflow or vanish.
 _C_BOUNDS = (1e-100, 1e100)
 
+#: More values of C in one search are a mistake.
+_MOST_CS = 10_000
+
 
 @dataclass
 class Path:
@@ -122,7 +125,7 @@ class SearchCV(RankingClassifier):
         if isinstance(self.Cs, str):
             check_choice("Cs", self.Cs, ("auto",))
         elif isinstance(self.Cs, Integral):
-            check_number("Cs", self.Cs, low=1, closed=True, integer=True)
+            check_number("Cs", self.Cs, low=1, closed=True, high=_MOST_CS, integer=True)
         else:
             check_increasing("Cs", self.Cs)
         check_choice("select", self.select, ("best", "1se"))

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from aucmax._checks import check_labels, check_number, check_rows, is_sparse
+from aucmax._checks import check_labels, check_number, check_rows, is_sparse, random_generator
 from aucmax.features.kernels import RADIAL
 from aucmax.features.nystroem import NystroemFeatures
 
@@ -369,9 +368,9 @@ class LandmarkCoverageDisplay:
         if y is not None:
             check_labels(y)
         classes = None if y is None else np.asarray(y)
-        if classes is not None and len(classes) != X.shape[0]:
-            raise ValueError(f"y has {len(classes)} entries for {X.shape[0]} rows of X.")
-        random = check_random_state(random_state)
+        if classes is not None and classes.shape != (X.shape[0],):
+            raise ValueError(f"y has shape {classes.shape} for {X.shape[0]} rows of X.")
+        random = random_generator(random_state)
         if X.shape[0] > max_rows:
             drawn = np.sort(random.choice(X.shape[0], max_rows, replace=False))
             X, classes = X[drawn], None if classes is None else classes[drawn]

@@ -18,7 +18,7 @@ from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from aucmax._base import scale_rows
-from aucmax._checks import check_number, check_rows, check_weight, drop_absent, is_sparse
+from aucmax._checks import check_labels, check_number, check_rows, check_weight, drop_absent, is_sparse
 from aucmax._scaling import MetricScaler
 from aucmax._threads import over_blocks
 from aucmax.features.fourier import FourierFeatures
@@ -173,6 +173,9 @@ def permutation_importance(
     classes = np.asarray(model.classes_)
     if classes.size != 2:
         raise ValueError(f"permutation_importance is for two classes; the model has {classes.size}.")
+    check_labels(y)
+    if np.shape(y) != (rows.shape[0],):
+        raise ValueError(f"y has shape {np.shape(y)} for {rows.shape[0]} rows of X.")
     positive = np.asarray(y) == getattr(model, "positive_label_", classes[1])
     # What is shuffled is row numbers, a column of them for each column of the table: the numbers made
     # of it then move together, and the table is prepared once.

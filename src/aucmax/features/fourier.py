@@ -23,7 +23,7 @@ from aucmax._checks import (
     random_generator,
 )
 from aucmax._threads import over_blocks
-from aucmax.features.kernels import product_over_blocks, resolve_gamma
+from aucmax.features.kernels import check_features, product_over_blocks, resolve_gamma
 
 Array = npt.NDArray[Any]
 
@@ -88,10 +88,16 @@ class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
             self.gamma_ = resolve_gamma(self.gamma, X, weight, self.kernel)
             random = random_generator(self.random_state)
             shape = (X.shape[1], self.n_components)
-            if self.kernel == "rbf":
-                frequencies = np.sqrt(2.0 * self.gamma_) * random.standard_normal(shape)
-            else:
-                frequencies = self.gamma_ * random.standard_cauchy(shape)
+            try:
+                if self.kernel == "rbf":
+                    frequencies = np.sqrt(2.0 * self.gamma_) * random.standard_normal(shape)
+                else:
+                    frequencies = self.gamma_ * random.standard_cauchy(shape)
+            except (MemoryError, ValueError):
+                raise MemoryError(
+                    f"There is no room for the frequencies of n_components={self.n_components} and "
+                    f"{X.shape[1]} columns: choose fewer n_components."
+                ) from None
             self.frequencies_ = frequencies.astype(X.dtype)
             self.offsets_ = random.uniform(0.0, 2.0 * np.pi, self.n_components).astype(X.dtype)
             self._n_features_out = self.n_components
@@ -111,14 +117,7 @@ class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         check_is_fitted(self)
         with np.errstate(over="ignore", invalid="ignore"):  # found and named below
             out = self.features(check_rows(self, X, reset=False))
-        finite = np.isfinite(out).all(axis=1)
-        if not finite.all():
-            raise ValueError(
-                f"The features of row {int(finite.argmin())} of X are not finite "
-                f"({int((~finite).sum())} such rows): its entries are too large for this bandwidth. "
-                "Standardize X."
-            )
-        return out
+        return check_features(out)
 
     @property
     def width(self) -> int:

@@ -214,6 +214,18 @@ def _by_twin(name: str, *arguments: Any) -> None:
     getattr(twins, name)(*arguments)
 
 
+def check_features(features: Array) -> Array:
+    """The same features; refused if some are not finite, naming the first row of X."""
+    finite = np.isfinite(features).all(axis=1)
+    if not finite.all():
+        raise ValueError(
+            f"The features of row {int(finite.argmin())} of X are not finite "
+            f"({int((~finite).sum())} such rows): its entries are too large for this kernel. "
+            "Standardize X."
+        )
+    return features
+
+
 def loops_pay(values: Array) -> bool:
     """Whether kernel values of this shape are worth compiled loops."""
     return bool(values.dtype == np.float32 and values.shape[1] >= _MANY)

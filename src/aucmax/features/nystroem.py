@@ -35,6 +35,7 @@ from aucmax.features.kernels import (
     LANDMARK_KERNELS,
     RADIAL,
     LandmarkKernel,
+    check_features,
     kernel_matrix,
     kernel_product,
     raw_matrix,
@@ -295,7 +296,8 @@ class NystroemFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     def transform(self, X: Any) -> Array:
         """Features of shape (n, rank_), in the dtype of X; beside them only blocks are held."""
         check_is_fitted(self)
-        return self.features(check_rows(self, X, reset=False))
+        with np.errstate(over="ignore", invalid="ignore"):  # found and named below
+            return check_features(self.features(check_rows(self, X, reset=False)))
 
     @property
     def width(self) -> int:
