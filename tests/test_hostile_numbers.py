@@ -411,7 +411,7 @@ def test_rows_of_blocks_are_numbered_through():
     model = KernelAUCClassifier(**PAPER, kernel="polynomial").fit(X, y)
     far = X.copy()
     far[41] = 1e200
-    with pytest.raises(ValueError, match=r"score of row 41 is not finite \(1 such"):
+    with pytest.raises(ValueError, match=r"score of row 41 \(from 0\) is not finite \(1 such"):
         model.decision_function(iter([far[:40], far[40:]]))
 
 

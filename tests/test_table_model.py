@@ -11,6 +11,7 @@ import sklearn
 from sklearn.base import clone
 from sklearn.datasets import dump_svmlight_file
 from sklearn.exceptions import NotFittedError
+from sklearn.metrics import balanced_accuracy_score
 from sklearn.model_selection import cross_val_score
 
 from aucmax.metrics import roc_auc, roc_auc_interval
@@ -72,7 +73,8 @@ def test_a_mixed_table_needs_no_option_but_its_target(model, table):
     new = people(400, seed=1)
     found = roc_auc_interval(new["rich"] == ">50K", model.decision_function(new))
     assert found.low < model.training_["auc"] < found.high
-    assert (model.predict(new) == new["rich"].to_numpy()).mean() > 0.8
+    many = people(4000, seed=2)  # the best threshold for them has 0.82
+    assert balanced_accuracy_score(many["rich"].to_numpy(), model.predict(many)) > 0.78
 
 
 def test_what_was_learnt_hangs_together(model, table):
