@@ -25,6 +25,7 @@ from aucmax import (
 from aucmax._base import settled
 from aucmax.metrics import roc_auc
 from aucmax.solvers import stochastic as stochastic_module
+from aucmax.solvers.epochs import Trace
 
 ALL = [
     SGDAUCClassifier(random_state=0),
@@ -369,11 +370,21 @@ def test_after_early_stopping_a_stream_goes_on_from_the_best():
     np.testing.assert_array_equal(model.coef_[0], model.learners_[0].coef / model.scaler_.scale_)
 
 
-def test_a_rare_class_is_held_back_in_part():
+@pytest.mark.parametrize(("fraction", "held"), [(0.1, 1), (0.9, 3)])
+def test_a_rare_class_is_held_back_in_part(fraction, held, monkeypatch):
     X, y = cancer()
     y = np.isin(np.arange(len(y)), [3, 70, 200, 400])
-    for fraction in (0.1, 0.9):
-        SGDAUCClassifier(early_stopping=True, validation_fraction=fraction, random_state=0).fit(X, y)
+    followed = []
+
+    def trace(X, positives, weight, **options):
+        followed.append(positives)
+        return Trace(X, positives, weight, **options)
+
+    monkeypatch.setattr("aucmax.streaming.Trace", trace)
+    SGDAUCClassifier(early_stopping=True, validation_fraction=fraction, random_state=0).fit(X, y)
+    ((positive,),) = followed
+    assert positive.sum() == held
+    assert positive.size == held + round(fraction * (len(y) - 4))
 
 
 def test_a_fitted_model_carries_no_rows():
