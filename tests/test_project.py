@@ -6,6 +6,7 @@ import runpy
 from importlib.metadata import metadata
 from pathlib import Path
 
+import pytest
 from typer.testing import CliRunner
 
 import aucmax
@@ -34,7 +35,12 @@ def test_ci_runs_the_readmes_test_command():
     assert "<!-- test -->" in (ROOT / ".ci" / "run").read_text()
 
 
-def test_three_commands_of_the_readme_lead_to_a_report(tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    "quick",
+    [("--preset", "paper", "--landmarks", "30"), pytest.param((), marks=pytest.mark.slow)],
+    ids=["quick", "as it stands"],
+)
+def test_three_commands_of_the_readme_lead_to_a_report(quick, tmp_path, monkeypatch):
     text = (ROOT / "README.md").read_text()
     block = re.search(r"<!-- table -->\n```\w*\n(.+?)\n```", text, re.S)
     assert block
@@ -45,7 +51,7 @@ def test_three_commands_of_the_readme_lead_to_a_report(tmp_path, monkeypatch):
     for command in commands:
         program, *arguments = command.split()
         assert program == ".venv/bin/aucmax"
-        done = CliRunner().invoke(app, arguments)
+        done = CliRunner().invoke(app, [*arguments, *(quick if arguments[0] == "train" else ())])
         assert done.exit_code == 0, done.output
     assert (tmp_path / "churn.html").read_text().startswith("<!doctype html>")
 

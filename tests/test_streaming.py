@@ -331,18 +331,25 @@ def clone_with(model, **parameters):
 
 
 @every
-@pytest.mark.parametrize("size", [1, 2, 3])
-def test_tiny_chunks_do_no_lasting_harm(model, size):
+@pytest.mark.parametrize(
+    ("size", "rows", "columns"),
+    [
+        (1, 200, 5),
+        (3, 200, 5),
+        *(pytest.param(size, 1000, 30, marks=pytest.mark.slow) for size in (1, 2, 3)),
+    ],
+)
+def test_tiny_chunks_do_no_lasting_harm(model, size, rows, columns):
     """The first rows alone know neither the units nor the length of steps."""
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(1500, 30))
-    y = X[:, :3].sum(axis=1) + rng.normal(size=1500) > 1.5
+    X = rng.normal(size=(rows + 1000, columns))
+    y = X[:, :3].sum(axis=1) + rng.normal(size=len(X)) > 1.5
     model, large = clone(model), clone(model)
-    for rows, labels in chunks(X[:1000], y[:1000], size):
-        model.partial_fit(rows, labels, classes=[False, True])
-    for rows, labels in chunks(X[:1000], y[:1000], 100):
-        large.partial_fit(rows, labels, classes=[False, True])
-    aucs = [roc_auc(y[1000:], m.decision_function(X[1000:])) for m in (model, large)]
+    for part, labels in chunks(X[:rows], y[:rows], size):
+        model.partial_fit(part, labels, classes=[False, True])
+    for part, labels in chunks(X[:rows], y[:rows], 100):
+        large.partial_fit(part, labels, classes=[False, True])
+    aucs = [roc_auc(y[rows:], m.decision_function(X[rows:])) for m in (model, large)]
     assert aucs[0] > aucs[1] - 0.03
 
 
