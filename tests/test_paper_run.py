@@ -349,6 +349,20 @@ def test_a_run_killed_anywhere_goes_on_where_it_was(tiny, tmp_path):
     assert len(Store(out).rows) == len(cells)
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no server of processes")
+def test_the_server_of_processes_starts_with_ctrl_c_blocked(monkeypatch):
+    """It ignores Ctrl-C only after its imports, and would show a traceback before."""
+    blocked = []
+
+    def ensure_running():
+        blocked.append(signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, []))
+
+    monkeypatch.setattr("multiprocessing.forkserver.ensure_running", ensure_running)
+    runner._context()
+    assert blocked == [True]
+    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, [])
+
+
 def _lines(folder):
     path = folder / "rows.jsonl"
     return path.read_text().splitlines() if path.exists() else []
