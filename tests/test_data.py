@@ -663,7 +663,13 @@ def test_importing_the_registry_loads_nothing_heavy():
 
 
 @pytest.mark.data
-@pytest.mark.parametrize("name", DATASETS)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[] if sum(data.rows) < 20_000 else pytest.mark.slow)
+        for name, data in DATASETS.items()
+    ],
+)
 def test_the_real_files_are_as_published(name):
     try:
         split = load_dataset(name)  # verifies rows and class counts of each file

@@ -28,10 +28,12 @@ X = X * [1.0, 30.0] + [2.0, 100.0]
 
 
 def kernel(**params):
-    return aucmax.KernelAUCClassifier(n_landmarks=30, random_state=0, **params)
+    """A classifier with the paper's settings, which takes no time to tune itself."""
+    return aucmax.KernelAUCClassifier(preset="paper", n_landmarks=30, random_state=0, **params)
 
 
 CLASSIFIERS = {
+    "tuned": kernel().set_params(preset=None),
     "rbf": kernel(),
     "rbf of raw rows": kernel(standardize=False, gamma=1e-3),
     "laplacian": kernel(kernel="laplacian"),

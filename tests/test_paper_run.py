@@ -4,12 +4,15 @@ import errno
 import io
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 import textwrap
 import time
 from importlib import import_module
+from multiprocessing import forkserver, resource_tracker
+from pathlib import Path
 
 import pytest
 
@@ -347,6 +350,24 @@ def test_a_run_killed_anywhere_goes_on_where_it_was(tiny, tmp_path):
     assert after[: len(before)] == before
     assert len(after) == len(cells)
     assert len(Store(out).rows) == len(cells)
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="there is no /proc")
+def test_the_server_of_processes_starts_with_ctrl_c_blocked(monkeypatch):
+    """It ignores Ctrl-C only after its imports, and would show a traceback before."""
+    server, tracker = forkserver.ForkServer(), resource_tracker.ResourceTracker()
+    monkeypatch.setattr(forkserver, "ensure_running", server.ensure_running)
+    for name in ("ensure_running", "getfd"):
+        monkeypatch.setattr(resource_tracker, name, getattr(tracker, name))
+    try:
+        runner._context()
+        status = Path(f"/proc/{server._forkserver_pid}/status").read_text()
+    finally:
+        server._stop()
+        tracker._stop()
+    blocked = int(re.search(r"SigBlk:\s+(\w+)", status)[1], 16)
+    assert blocked & 1 << (signal.SIGINT - 1)
+    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, [])
 
 
 def _lines(folder):

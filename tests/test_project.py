@@ -1,10 +1,12 @@
 """What the project says of itself is true."""
 
+import ast
 import re
 import runpy
 from importlib.metadata import metadata
 from pathlib import Path
 
+import pytest
 from typer.testing import CliRunner
 
 import aucmax
@@ -33,7 +35,12 @@ def test_ci_runs_the_readmes_test_command():
     assert "<!-- test -->" in (ROOT / ".ci" / "run").read_text()
 
 
-def test_three_commands_of_the_readme_lead_to_a_report(tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    "quick",
+    [("--preset", "paper", "--landmarks", "30"), pytest.param((), marks=pytest.mark.slow)],
+    ids=["quick", "as it stands"],
+)
+def test_three_commands_of_the_readme_lead_to_a_report(quick, tmp_path, monkeypatch):
     text = (ROOT / "README.md").read_text()
     block = re.search(r"<!-- table -->\n```\w*\n(.+?)\n```", text, re.S)
     assert block
@@ -44,7 +51,7 @@ def test_three_commands_of_the_readme_lead_to_a_report(tmp_path, monkeypatch):
     for command in commands:
         program, *arguments = command.split()
         assert program == ".venv/bin/aucmax"
-        done = CliRunner().invoke(app, arguments)
+        done = CliRunner().invoke(app, [*arguments, *(quick if arguments[0] == "train" else ())])
         assert done.exit_code == 0, done.output
     assert (tmp_path / "churn.html").read_text().startswith("<!doctype html>")
 
@@ -53,3 +60,32 @@ def test_the_examples_tables_are_what_their_script_makes():
     made = runpy.run_path(str(ROOT / "examples" / "make_customers.py"))["make_customers"]
     assert made().write_csv() == (ROOT / "examples" / "customers.csv").read_text()
     assert made(1500, seed=1).write_csv() == (ROOT / "examples" / "later.csv").read_text()
+
+
+#: Calls that fail a test: by the last part of their name, or by how it begins.
+CHECKS = {"raises", "warns", "fail", "check"}
+
+
+def checks_something(test, helpers, seen=()):
+    """Whether a test has an assertion, or calls a function of its file that has one."""
+    for node in ast.walk(test):
+        if isinstance(node, ast.Assert | ast.Raise):
+            return True
+        if isinstance(node, ast.Call):
+            name = ast.unparse(node.func).rpartition(".")[2]
+            if name in CHECKS or name.startswith("assert_"):
+                return True
+            known = name in helpers and name not in seen
+            if known and checks_something(helpers[name], helpers, (*seen, name)):
+                return True
+    return False
+
+
+def test_every_test_can_fail():
+    assert not checks_something(ast.parse("def test_x():\n    fit(X)").body[0], {})
+    for file in sorted((ROOT / "tests").glob("test_*.py")):
+        found = ast.walk(ast.parse(file.read_text()))
+        functions = {node.name: node for node in found if isinstance(node, ast.FunctionDef)}
+        for name, function in functions.items():
+            if name.startswith("test_"):
+                assert checks_something(function, functions), f"{file.name}: {name} checks nothing"

@@ -8,7 +8,7 @@ from aucmax.data import DataMissingError, load_dataset
 from aucmax.metrics import roc_auc
 from benchmarks.accuracy import one
 
-pytestmark = pytest.mark.data
+pytestmark = [pytest.mark.data, pytest.mark.slow]
 
 
 def load(name, seed=0):

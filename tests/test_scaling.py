@@ -400,6 +400,16 @@ def test_a_stopped_fit_goes_on_with_its_map(tmp_path, problem, monkeypatch):
     assert model.fit(*problem).scaler_.knots_.shape[1] == 2
 
 
+def assert_graph_scores_like(model, X):
+    pytest.importorskip("onnx")
+    runtime = pytest.importorskip("onnxruntime")
+    graph = to_onnx(model, X=X, input_type="float64")
+    session = runtime.InferenceSession(graph.SerializeToString(), providers=["CPUExecutionProvider"])
+    (found,) = session.run(["score"], {"X": X})
+    expected = model.decision_function(X)
+    np.testing.assert_allclose(found, expected, atol=1e-5 * np.abs(expected).max())
+
+
 @pytest.mark.parametrize("kind", ["ranks", "diagonal", "matrix"])
 def test_files_and_graphs_score_alike(kind, problem, tmp_path):
     X, y = problem
@@ -410,32 +420,24 @@ def test_files_and_graphs_score_alike(kind, problem, tmp_path):
     loaded = load_model(save_model(model, tmp_path / "one.aucmax"))
     assert type(loaded.scaler_) is type(model.scaler_)
     np.testing.assert_array_equal(loaded.decision_function(X), expected)
-    pytest.importorskip("onnx")
-    runtime = pytest.importorskip("onnxruntime")
-    to_onnx(model)  # compared on rows that are made up
-    beyond = np.concatenate([X, X[:5] + 1000, X[:5] - 1000])
-    graph = to_onnx(model, X=beyond, input_type="float64")
-    session = runtime.InferenceSession(graph.SerializeToString(), providers=["CPUExecutionProvider"])
-    (found,) = session.run(["score"], {"X": beyond})
-    expected = model.decision_function(beyond)
-    np.testing.assert_allclose(found, expected, atol=1e-5 * np.abs(expected).max())
+    assert_graph_scores_like(model, np.concatenate([X, X[:5] + 1000, X[:5] - 1000]))
 
 
 def test_a_graph_of_constant_columns():
-    pytest.importorskip("onnxruntime")
     X, y = np.ones((20, 2)), np.arange(20) % 2
     model = kernel(n_landmarks=1, landmarks=np.zeros((1, 2)), gamma=1.0)
     with pytest.warns(UserWarning, match="gives all training rows the same score"):
         model.fit(X, y)
-    to_onnx(model, X=X + 1)
+    assert_graph_scores_like(model, X + 1)
 
 
 def test_a_graph_of_a_table(problem):
-    pytest.importorskip("onnxruntime")
     X, y = problem
     table = ColumnTransformer([("b", SimpleImputer(), [1]), ("a", "passthrough", [0])])
     model = make_pipeline(table, kernel()).fit(X, y)
-    to_onnx(model)
+    assert_graph_scores_like(model, X)
     with_metric(model[-1], DIAGONAL)
-    to_onnx(model)
-    to_onnx(make_pipeline(QuantileScaler(), kernel(standardize=False)).fit(X, y))
+    assert_graph_scores_like(model, X)
+    ranked = make_pipeline(QuantileScaler(), kernel(standardize=False)).fit(X, y)
+    assert_graph_scores_like(ranked, X)
+    to_onnx(ranked)  # without rows, the graph is compared on rows that are made up

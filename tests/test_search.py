@@ -445,9 +445,9 @@ def test_sparse_rows_and_frames():
     csr = LinearAUCClassifierCV(4, standardize=False).fit(sparse.csr_array(X), y)
     np.testing.assert_allclose(dense.scores_, csr.scores_, atol=1e-6)
     frame = pd.DataFrame(X, columns=["a", "b"])
-    model = KernelAUCClassifierCV(3, n_landmarks=20, random_state=0).fit(frame, y)
+    model = KernelAUCClassifierCV(3, random_state=0).fit(frame, y)
     assert model.feature_names_in_.tolist() == ["a", "b"]
-    assert KernelAUCClassifierCV(3, n_landmarks=20, random_state=0).fit(sparse.csr_array(X), y)
+    assert KernelAUCClassifierCV(3, random_state=0).fit(sparse.csr_array(X), y)
 
 
 # Folds

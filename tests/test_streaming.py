@@ -25,6 +25,7 @@ from aucmax import (
 from aucmax._base import settled
 from aucmax.metrics import roc_auc
 from aucmax.solvers import stochastic as stochastic_module
+from aucmax.solvers.epochs import Trace
 
 ALL = [
     SGDAUCClassifier(random_state=0),
@@ -330,18 +331,25 @@ def clone_with(model, **parameters):
 
 
 @every
-@pytest.mark.parametrize("size", [1, 2, 3])
-def test_tiny_chunks_do_no_lasting_harm(model, size):
+@pytest.mark.parametrize(
+    ("size", "rows", "columns"),
+    [
+        (1, 200, 5),
+        (3, 200, 5),
+        *(pytest.param(size, 1000, 30, marks=pytest.mark.slow) for size in (1, 2, 3)),
+    ],
+)
+def test_tiny_chunks_do_no_lasting_harm(model, size, rows, columns):
     """The first rows alone know neither the units nor the length of steps."""
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(1500, 30))
-    y = X[:, :3].sum(axis=1) + rng.normal(size=1500) > 1.5
+    X = rng.normal(size=(rows + 1000, columns))
+    y = X[:, :3].sum(axis=1) + rng.normal(size=len(X)) > 1.5
     model, large = clone(model), clone(model)
-    for rows, labels in chunks(X[:1000], y[:1000], size):
-        model.partial_fit(rows, labels, classes=[False, True])
-    for rows, labels in chunks(X[:1000], y[:1000], 100):
-        large.partial_fit(rows, labels, classes=[False, True])
-    aucs = [roc_auc(y[1000:], m.decision_function(X[1000:])) for m in (model, large)]
+    for part, labels in chunks(X[:rows], y[:rows], size):
+        model.partial_fit(part, labels, classes=[False, True])
+    for part, labels in chunks(X[:rows], y[:rows], 100):
+        large.partial_fit(part, labels, classes=[False, True])
+    aucs = [roc_auc(y[rows:], m.decision_function(X[rows:])) for m in (model, large)]
     assert aucs[0] > aucs[1] - 0.03
 
 
@@ -369,11 +377,21 @@ def test_after_early_stopping_a_stream_goes_on_from_the_best():
     np.testing.assert_array_equal(model.coef_[0], model.learners_[0].coef / model.scaler_.scale_)
 
 
-def test_a_rare_class_is_held_back_in_part():
+@pytest.mark.parametrize(("fraction", "held"), [(0.1, 1), (0.9, 3)])
+def test_a_rare_class_is_held_back_in_part(fraction, held, monkeypatch):
     X, y = cancer()
     y = np.isin(np.arange(len(y)), [3, 70, 200, 400])
-    for fraction in (0.1, 0.9):
-        SGDAUCClassifier(early_stopping=True, validation_fraction=fraction, random_state=0).fit(X, y)
+    followed = []
+
+    def trace(X, positives, weight, **options):
+        followed.append(positives)
+        return Trace(X, positives, weight, **options)
+
+    monkeypatch.setattr("aucmax.streaming.Trace", trace)
+    SGDAUCClassifier(early_stopping=True, validation_fraction=fraction, random_state=0).fit(X, y)
+    ((positive,),) = followed
+    assert positive.sum() == held
+    assert positive.size == held + round(fraction * (len(y) - 4))
 
 
 def test_a_fitted_model_carries_no_rows():

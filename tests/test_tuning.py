@@ -307,6 +307,7 @@ def test_each_fold_learns_its_metric_as_the_whole_did(monkeypatch):
     assert seen == ["rbf"] * 3
 
 
+@pytest.mark.slow
 def test_more_rows_bring_no_more_landmarks_than_two_kernels_may_have():
     X, y = steps(3000)
     asked = []
@@ -363,6 +364,7 @@ def test_long_tails_are_brought_to_ranks():
     assert ours > before + 0.05
 
 
+@pytest.mark.slow
 def test_more_landmarks_where_they_pay():
     X = np.random.default_rng(0).uniform(size=(6000, 2)).astype(np.float32)
     fixed = Settings(C=16.0, gamma=500.0, landmarks="kmeans", standardize=True, kernel="rbf")
@@ -382,6 +384,7 @@ def board(n, seed=0):
     return X, (np.floor(6 * X).sum(axis=1) % 2).astype(int)
 
 
+@pytest.mark.slow
 def test_more_rows_are_asked_once_more():
     X, y = board(8000)
     fixed = Settings(standardize=True, landmarks="kmeans")
@@ -408,13 +411,25 @@ def test_more_rows_are_asked_once_more():
     assert settings.n_landmarks == 300
     assert rounds
     assert settings.metric[:2].min() > settings.metric[2:].max()
-    asked.clear()
-    # Where all of it is given there is nothing to ask.
-    given = Settings(4.0, 50.0, 200, "kmeans", True)
-    tune(few, given, Kernel(gamma=50.0, fixed=True), metric=None, widen=widen)
-    assert asked == []
 
 
+@pytest.mark.parametrize("given", [False, True])
+def test_more_rows_are_asked_for_unless_all_is_given(given):
+    X, y = board(1500)
+    few, many, asked = sample_of(X[:300], y[:300]), sample_of(X, y), []
+
+    def widen(scaling):
+        asked.append(scaling)
+        return many
+
+    kernel = Kernel(gamma=50.0, fixed=True)
+    fixed = Settings(4.0 if given else None, 50.0, 50, "kmeans", True, kernel="rbf")
+    _, trials, _ = tune(few, fixed, kernel, metric=None, widen=widen)
+    assert asked == ([] if given else [True])
+    assert ("on 1,500 rows" in [trial["what"] for trial in trials]) is not given
+
+
+@pytest.mark.slow
 def test_many_rows_are_tried_on_again_and_few_are_not(monkeypatch):
     X, y = board(9000)
     sizes = {tuning.SAMPLE_ROWS: 4000, tuning.WIDE_ROWS: 8000}
@@ -453,7 +468,7 @@ def test_a_sample_takes_the_rarer_class_whole():
 
 
 def test_of_a_small_class_little_is_tried_and_its_rows_weigh_as_ever():
-    X, y = ring(3000)
+    X, y = ring(500)
     rare = np.concatenate([np.flatnonzero(y == 0), np.flatnonzero(y == 1)[:30]])
     sample, balanced = sample_of(X[rare], y[rare]), sample_of(X, y)
     assert sample.few
@@ -467,6 +482,7 @@ def test_of_a_small_class_little_is_tried_and_its_rows_weigh_as_ever():
     assert len(rounds) <= 1
 
 
+@pytest.mark.slow
 def test_a_last_round_comes_from_the_machine_with_more_landmarks():
     X, y = ring(6000)
     fixed = Settings(C=4.0, standardize=True, landmarks="class-kmeans", n_landmarks=800, kernel="rbf")
@@ -542,10 +558,10 @@ def test_odd_rows_are_fitted_without_a_warning(X, metric):
 
 
 def test_a_minority_smaller_than_its_share_of_landmarks():
-    X, y = ring(2000)
+    X, y = ring(600, d=4)
     rare = np.sort(np.r_[np.flatnonzero(y == 0), np.flatnonzero(y == 1)[:25]])
-    model = KernelAUCClassifier(random_state=0).fit(X[rare], y[rare])
-    X_test, y_test = ring(2000, seed=1)
+    model = KernelAUCClassifier(kernel="rbf", random_state=0).fit(X[rare], y[rare])
+    X_test, y_test = ring(2000, d=4, seed=1)
     assert roc_auc(y_test, model.decision_function(X_test)) > 0.8
 
 

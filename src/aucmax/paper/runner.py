@@ -178,6 +178,17 @@ def _context() -> Any:
         return multiprocessing.get_context("spawn")
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["aucmax.paper.runner"])
+    from multiprocessing import forkserver, resource_tracker
+
+    # The server ignores Ctrl-C only after its imports, and would show a traceback before. It inherits
+    # the blocked signal; here, one that comes meanwhile is handled when the block ends. The tracker
+    # unblocks the signal when it starts, so it comes first.
+    resource_tracker.ensure_running()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        forkserver.ensure_running()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
     return context
 
 
