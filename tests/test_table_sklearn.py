@@ -21,6 +21,7 @@ from sklearn.model_selection import (
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from aucmax.model_file import load_model, read_manifest, save_model
+from aucmax.onnx_export import to_onnx
 from aucmax.tables import TableError, TableModel, fit_table
 from aucmax.tables.scored import score_rows
 
@@ -243,3 +244,14 @@ def test_a_pickle_of_version_0_1_is_converted():
     assert old.positive_label_ == "died"
     np.testing.assert_array_equal(old.predict_proba(X), model.predict_proba(X))
     np.testing.assert_array_equal(old.predict(X), model.predict(X))
+
+
+def test_a_graph_is_compared_on_tables_with_columns_that_the_model_does_not_use():
+    pytest.importorskip("onnxruntime")
+    X, up = rows()
+    wide = X.assign(constant=1, more=0.5)
+    model = TableModel(**FAST).fit(wide.drop(columns="more"), up)
+    assert model.n_features_in_ == 3
+    for given in (None, wide, wide[["b", "a"]]):
+        graph = to_onnx(model, X=given)
+        assert [each.name for each in graph.graph.input] == ["a", "b"]

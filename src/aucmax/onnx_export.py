@@ -197,7 +197,8 @@ def _compare(model: Any, made: Any, graph: Graph, X: Any) -> None:
     )
     rows = _made_rows(model) if X is None else X
     width: tuple[int, ...] = getattr(rows, "shape", ())
-    columns = getattr(model, "n_features_in_", None)
+    # A table's columns are found by name, so it may have others.
+    columns = getattr(model, "n_features_in_", None) if _columns_of(model) is None else None
     if columns is not None and len(width) == 2 and width[1] != columns:
         raise ValueError(f"X has {width[1]} columns, and the model was fitted to {columns}.")
     expected, fed = _expected(model, graph, rows)
