@@ -484,6 +484,7 @@ def test_parameters_are_refused_by_name(value):
         ("refit", LinearAUCClassifierCV()),
         ("cv", LinearAUCClassifierCV()),
         ("n_landmarks", KernelAUCClassifier()),
+        ("landmarks", NystroemFeatures()),
         ("standardize", KernelAUCClassifier()),
         ("random_state", KernelAUCClassifier(preset="paper")),
         ("map_per_fold", KernelAUCClassifierCV()),

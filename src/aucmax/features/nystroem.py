@@ -203,7 +203,7 @@ class NystroemFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             refuse_odd("landmarks", self.landmarks)
             try:
                 points = check_array(self.landmarks, dtype=X.dtype, copy=True, input_name="landmarks")
-            except (TypeError, ValueError) as error:
+            except (TypeError, ValueError, OverflowError) as error:
                 raise ValueError(
                     f"landmarks must be one of {STRATEGIES} or a dense array of shape (v, d): {error}"
                 ) from None
