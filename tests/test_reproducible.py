@@ -124,9 +124,22 @@ def test_keys_are_those_of_the_values_whatever_holds_them():
     explicit = sparse.csr_matrix(X)
     explicit.data[:5] = 0.0
     np.testing.assert_array_equal(row_keys(explicit), row_keys(explicit.toarray()))
-    distinct = np.unique(X, axis=0)
-    assert np.unique(row_keys(distinct)).size == len(distinct)
-    assert np.unique(row_keys(np.eye(300))).size == 300
+    for made in (np.unique(X, axis=0), np.eye(300)):
+        assert np.unique(np.stack(row_keys(made)), axis=1).shape[1] == len(made)
+
+
+def test_the_order_does_not_depend_on_columns_or_on_units_of_powers_of_two():
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.normal(size=(200, 3)), rng.integers(0, 5, (200, 2))])
+    order, columns = content_order(X), rng.permutation(5)
+    np.testing.assert_array_equal(content_order(X[:, columns]), order)
+    np.testing.assert_array_equal(content_order(X * 2.0 ** np.array([-3, 0, 7, 1, -40])), order)
+
+
+def test_columns_that_are_alike_do_not_make_the_order_of_rows_matter():
+    X = np.eye(40)  # all columns have one entry
+    rows = np.random.default_rng(0).permutation(40)
+    np.testing.assert_array_equal(X[content_order(X)], X[rows][content_order(X[rows])])
 
 
 def test_rows_that_differ_in_class_or_weight_alone_have_a_place_each():

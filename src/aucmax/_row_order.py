@@ -4,28 +4,53 @@ Whatever is drawn at random (rows to tune on, landmarks, pairs) is drawn by posi
 this order first, the same rows give the same draws whichever way they came, and a fit of rows in memory
 is the same to the last bit.
 
-The key of a row is a 64-bit hash of its numbers as float64, so that float32 and float64, dense and CSR
-rows with the same values have the same keys. Rows with equal keys are ordered by class and weight; what
-is equal then is one and the same row for a fit.
+A row is ordered by two keys, 64-bit hashes of its numbers as float64. Float32 and float64, dense and
+CSR rows with the same values have the same keys.
+
+1. The first knows a column by the sum of its mantissas and its count of non-zeros, and measures values
+   in a power of two near the column's largest. So it depends neither on the order of columns nor, for
+   powers of two, on their units.
+2. The second knows a column by its position. It tells rows apart that the first takes for one, as it
+   does where two columns of indicators have equally many ones.
+
+Rows with equal keys are ordered by class and weight; what is equal then is one and the same row for a
+fit.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 
+from aucmax._checks import is_sparse
 from aucmax._threads import over_blocks
 from aucmax.rows import BlockedRows
 
 Keys = npt.NDArray[np.uint64]
+T = TypeVar("T")
+
+#: Rows whose keys are made at a time.
+_BLOCK_ROWS = 8192
+
+#: The bits of a float64 that are its mantissa.
+_MANTISSA = np.uint64(2**52 - 1)
 
 #: Odd constants with well spread bits: the golden ratio's, and those of splitmix64.
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _FIRST = np.uint64(0xBF58476D1CE4E5B9)
 _SECOND = np.uint64(0x94D049BB133111EB)
+
+
+class Facts(NamedTuple):
+    """Of each column, whatever the order of rows: largest size, sum of bits, count of non-zeros."""
+
+    largest: npt.NDArray[np.float64]
+    bits: Keys
+    nonzeros: Keys
 
 
 def content_order(
@@ -39,45 +64,90 @@ def content_order(
     True
     """
     ties = [part for part in (weight, codes) if part is not None]
-    return np.lexsort((*ties, row_keys(X)))
+    first, second = row_keys(X)
+    return np.lexsort((*ties, second, first))
 
 
-def row_keys(X: Any) -> Keys:
-    """A key for each row: of an array, a CSR matrix, or rows that are read or asked for elsewhere."""
-    if hasattr(X, "row_keys"):  # held by other processes
-        keys: Keys = X.row_keys()
-        return keys
-    if sparse.issparse(X):
-        return _sparse_keys(X)
-    out = np.empty(X.shape[0], dtype=np.uint64)
+def row_keys(X: Any) -> tuple[Keys, Keys]:
+    """The two keys of each row: of an array, a CSR matrix, or rows that are read or held elsewhere."""
+    facts = _merged(_mapped(X, _facts))
+    first, second = zip(*_mapped(X, partial(_keys, facts=facts)), strict=True)
+    return np.concatenate(first), np.concatenate(second)
+
+
+def _mapped(X: Any, function: Callable[[Any], T]) -> Sequence[T]:
+    """What a function gives for the parts of rows, in order."""
+    if hasattr(X, "map_parts"):  # held by other processes
+        found: Sequence[T] = X.map_parts(function)
+        return found
+    if is_sparse(X) or not X.shape[0]:
+        return [function(X)]
+    if isinstance(X, BlockedRows):
+        return [function(X[rows]) for rows in X.slices()]
+    out: list[Any] = [None] * -(-X.shape[0] // _BLOCK_ROWS)
 
     def work(rows: slice) -> None:
-        out[rows] = _dense_keys(X[rows])
+        out[rows.start // _BLOCK_ROWS] = function(X[rows])
 
-    if isinstance(X, BlockedRows):
-        for rows in X.slices():
-            work(rows)
-    else:
-        over_blocks(work, X.shape[0], 32 * X.shape[1])
+    over_blocks(work, X.shape[0], 0, _BLOCK_ROWS)
     return out
 
 
-def _dense_keys(rows: npt.NDArray[Any]) -> Keys:
-    numbers = np.ascontiguousarray(rows, dtype=np.float64) + 0.0  # -0.0 is 0.0
-    factors = _factors(np.arange(rows.shape[1], dtype=np.uint64))
-    return _mixed((_mixed(numbers.view(np.uint64)) * factors).sum(axis=1, dtype=np.uint64))
+def _facts(rows: Any) -> Facts:
+    if is_sparse(rows):
+        return _sparse_facts(rows)
+    numbers = _numbers(rows)
+    largest = np.abs(numbers).max(axis=0, initial=0.0)
+    bits = numbers.view(np.uint64).sum(axis=0, dtype=np.uint64)
+    return Facts(largest, bits, np.count_nonzero(numbers, axis=0).astype(np.uint64))
 
 
-def _sparse_keys(X: Any) -> Keys:
-    numbers = X.data.astype(np.float64) + 0.0
-    terms = _mixed(numbers.view(np.uint64)) * _factors(X.indices.astype(np.uint64))
+def _sparse_facts(rows: Any) -> Facts:
+    width = rows.shape[1]
+    order = np.argsort(rows.indices, kind="stable")
+    columns, starts = np.unique(rows.indices[order], return_index=True)
+    numbers = _numbers(rows.data[order])
+    out = Facts(np.zeros(width), np.zeros(width, np.uint64), np.zeros(width, np.uint64))
+    if columns.size:
+        out.largest[columns] = np.maximum.reduceat(np.abs(numbers), starts)
+        out.bits[columns] = np.add.reduceat(numbers.view(np.uint64), starts)
+        out.nonzeros[columns] = np.add.reduceat((numbers != 0).astype(np.uint64), starts)
+    return out
+
+
+def _merged(parts: Sequence[Facts]) -> Facts:
+    largest, bits, nonzeros = (np.stack(each) for each in zip(*parts, strict=True))
+    return Facts(
+        largest.max(axis=0),
+        bits.sum(axis=0, dtype=np.uint64),
+        nonzeros.sum(axis=0, dtype=np.uint64),
+    )
+
+
+def _keys(rows: Any, facts: Facts) -> tuple[Keys, Keys]:
+    unit = np.ldexp(1.0, np.clip(-np.frexp(facts.largest)[1], -1000, 1000))
+    known = _mixed((facts.bits & _MANTISSA) + facts.nonzeros * _GOLDEN) | np.uint64(1)
+    placed = _mixed((np.arange(rows.shape[1], dtype=np.uint64) + np.uint64(1)) * _GOLDEN) | np.uint64(1)
+    if is_sparse(rows):
+        numbers, columns = _numbers(rows.data), rows.indices
+        first = _row_sums(_mixed((numbers * unit[columns]).view(np.uint64)) * known[columns], rows)
+        second = _row_sums(_mixed(numbers.view(np.uint64)) * placed[columns], rows)
+    else:
+        numbers = _numbers(rows)
+        first = (_mixed((numbers * unit).view(np.uint64)) * known).sum(axis=1, dtype=np.uint64)
+        second = (_mixed(numbers.view(np.uint64)) * placed).sum(axis=1, dtype=np.uint64)
+    return _mixed(first), _mixed(second)
+
+
+def _row_sums(terms: Keys, rows: Any) -> Keys:
     ends = np.concatenate([np.zeros(1, np.uint64), np.cumsum(terms, dtype=np.uint64)])
-    return _mixed(ends[X.indptr[1:]] - ends[X.indptr[:-1]])
+    out: Keys = ends[rows.indptr[1:]] - ends[rows.indptr[:-1]]
+    return out
 
 
-def _factors(columns: Keys) -> Keys:
-    """An odd number for each column."""
-    return _mixed((columns + np.uint64(1)) * _GOLDEN) | np.uint64(1)
+def _numbers(values: Any) -> npt.NDArray[np.float64]:
+    out: npt.NDArray[np.float64] = np.ascontiguousarray(values, dtype=np.float64) + 0.0  # no -0.0
+    return out
 
 
 def _mixed(bits: Keys) -> Keys:

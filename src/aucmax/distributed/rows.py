@@ -16,7 +16,6 @@ from sklearn.utils.validation import validate_data
 
 from aucmax._checks import check_rows, is_dask, is_sparse
 from aucmax._memory import available_bytes, format_bytes, parse_bytes
-from aucmax._row_order import row_keys
 from aucmax.distributed.client import default_client, gathered, large_tasks
 from aucmax.distributed.operator import DaskOperator, by_part, driver_bytes, make_piece
 from aucmax.pairs import Floats, Indices
@@ -182,12 +181,12 @@ class DaskRows:
         found: Array = stacked(gathered(self._client, asked))[order]
         return found
 
-    def row_keys(self) -> npt.NDArray[np.uint64]:
-        """The key of each row, by its content."""
+    def map_parts(self, function: Callable[[Any], Any]) -> list[Any]:
+        """What a function gives for the rows of each partition, brought here."""
         prepare = self._prepare()
         with large_tasks():
-            asked = self._client.map(lambda part: row_keys(prepare([part])), self._parts, pure=False)
-            return np.concatenate(gathered(self._client, asked))
+            asked = self._client.map(lambda part: function(prepare([part])), self._parts, pure=False)
+            return list(gathered(self._client, asked))
 
     def moments(self, weight: Array) -> tuple[Floats, Floats]:
         """Weighted mean and variance of every column, each partition's merged."""

@@ -137,7 +137,7 @@ def _is_far(X: Any, centre: Array) -> bool:
     with np.errstate(over="ignore", invalid="ignore"):
         away = float(centre @ centre)
         spread = max(0.0, float(squares.sum()) / X.shape[0] - away)
-    return _ROUNDING * float(np.finfo(X.dtype).eps) * away > spread
+    return bool(_ROUNDING * float(np.finfo(X.dtype).eps) * away > spread)
 
 
 def lloyd(X: Any, start: Array, weight: Array, iterations: int = _ITERATIONS) -> Array:
