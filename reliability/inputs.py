@@ -156,6 +156,8 @@ def _shape(value: Any) -> Any:
 
 def _expected(target: Target, argument: str, value: Hostile) -> Hostile:
     """What is promised of a hostile value where it differs from the classifiers of arrays."""
+    if argument == "sample_weight" and value.what == "bool" and target.tunes:
+        return replace(value, must="either")  # a fold may be left without a class
     if target.name in ("TableModel", "fit_table") and argument in ("X", "y"):
         # Missing values, text and missing labels are its trade; arrays have no names for columns.
         frame = argument == "y" or type(value.value).__module__.split(".")[0] in ("pandas", "polars")
@@ -272,5 +274,6 @@ def _compare_ranking(plan: Plan, answer: np.ndarray, plain: np.ndarray) -> None:
     if answer.shape != y.shape:
         return
     found, expected = (roc_auc(y, scores) for scores in (answer, plain))
-    if found < expected - LOST:
+    # Draws follow the content of rows, so that few landmarks or epochs may be other ones.
+    if found < expected - (4.0 * LOST if plan.target.draws else LOST):
         raise Violation(f"AUC {found:.3f} without a warning; {expected:.3f} on plain rows")

@@ -1,6 +1,7 @@
 """Odd ways to hand in valid data, and arguments whose mistakes must be named."""
 
 import numpy as np
+import pandas as pd
 import polars as pl
 import pytest
 from scipy import sparse
@@ -9,12 +10,15 @@ from sklearn.base import clone
 from aucmax import (
     FourierFeatures,
     KernelAUCClassifier,
+    KernelAUCClassifierCV,
     KernelRankSVM,
     LandmarkCoverageDisplay,
     LinearAUCClassifier,
     LinearAUCClassifierCV,
     NystroemFeatures,
     SGDAUCClassifier,
+    TableModel,
+    fit_table,
     to_onnx,
 )
 from aucmax.evaluation import evaluate
@@ -241,3 +245,48 @@ def test_labels_of_an_importance_or_a_picture_are_named():
             LandmarkCoverageDisplay.from_estimator(fitted, X, wrong)
     with pytest.raises(ValueError, match="random_state"):
         LandmarkCoverageDisplay.from_estimator(fitted, X, Y, random_state=-1)
+
+
+TABLE = {"preset": "paper", "Cs": [1.0, 10.0], "cv": 2, "n_landmarks": 10}
+
+
+@pytest.mark.parametrize("drop", [1.5, True, np.array([1.0]), [None], len])
+def test_columns_to_drop_are_names(drop):
+    with pytest.raises(ValueError, match="drop must be a list of column names; got"):
+        TableModel(drop=drop, **TABLE).fit(X, Y)
+
+
+@pytest.mark.parametrize("y", [1, "y", {"y": 1}, None])
+def test_labels_of_a_table_are_one_per_row(y):
+    with pytest.raises((TypeError, ValueError), match=r"\by must hold one label per row|\by\b.*None"):
+        TableModel(**TABLE).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [pd.Series(X[:, 0]), sparse.csr_array(X + 1j), X + 1j, [*X[:-1].tolist(), [1.0]], np.asmatrix(X)],
+    ids=["series", "complex CSR", "complex", "ragged", "matrix"],
+)
+def test_rows_of_a_table_that_are_none_are_named(rows):
+    with pytest.raises((TypeError, ValueError), match=r"\bX\b|A table is"):
+        TableModel(**TABLE).fit(rows, Y)
+
+
+def test_labels_that_are_objects_are_told_apart_by_their_text():
+    labels = pl.Series("label", [("no", 1)[label] for label in Y], dtype=pl.Object)
+    frame = pl.DataFrame(X, schema=["a", "b", "c"]).with_columns(labels)
+    assert sorted(fit_table(frame, "label", **TABLE).classes_.tolist()) == ["1", "no"]
+
+
+def test_numbers_beyond_64_bits_make_a_column_while_float64_holds_them():
+    wide = pd.DataFrame({"a": [int(8 * v) * 10**30 for v in X[:, 0]], "b": X[:, 1], "c": X[:, 2]})
+    assert np.isfinite(TableModel(**TABLE).fit(wide, Y).decision_function(wide)).all()
+    with pytest.raises(ValueError, match="Column 'a' of X has a number beyond"):
+        TableModel(**TABLE).fit(wide.assign(a=[10**400] * 60), Y)
+
+
+def test_other_refusals_name_their_argument():
+    with pytest.raises(ValueError, match="gammas must be"):
+        KernelAUCClassifierCV(gammas=10**30).fit(X, Y)
+    with pytest.raises(ValueError, match="y_true"):
+        roc_auc(None, X[:, 0])

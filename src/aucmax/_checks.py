@@ -373,8 +373,10 @@ def check_labels(y: Any, name: str = "y") -> None:
     """Refuse missing or mixed labels, naming the first; the rest of y is checked by scikit-learn."""
     if y is None:
         raise ValueError(
-            "This classifier requires y to be passed, but the target y is None: "
+            f"This classifier requires y to be passed, but the target {name} is None: "
             "a ranking is learnt from classes."
+            if name == "y"
+            else f"{name} must hold one label per row; got None."
         )
     if is_sparse(y):
         raise ValueError(f"{name} must be a one-dimensional array of labels; got a sparse matrix.")

@@ -225,7 +225,7 @@ class KernelAUCClassifierCV(KernelScores, SearchCV):
         self._check_map()
         check_choice("solver", self.solver, ("newton", "sgd"))
         if isinstance(self.gammas, Integral):
-            check_number("gammas", self.gammas, low=1, closed=True, integer=True)
+            check_number("gammas", self.gammas, low=1, closed=True, high=1000, integer=True)
         elif self.gammas is not None:
             check_increasing("gammas", self.gammas)
         if self.gammas is not None and self.kernel == "linear":

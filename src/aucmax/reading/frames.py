@@ -87,6 +87,8 @@ def as_frame(X: Any) -> pl.DataFrame:
             return X.collect() if isinstance(X, pl.LazyFrame) else pl.DataFrame(X)
         except pl.exceptions.DuplicateError as error:
             raise same_names("The table", error) from None
+        except pl.exceptions.SchemaError:  # one column, without a name
+            pass
     raise TableError(
         f"A table is a polars or pandas frame, with names for its columns; got {_what(X)}. Use "
         "pl.DataFrame(X, schema=[...]) to name them, or TableModel().fit(X, y), which takes arrays."
@@ -96,7 +98,8 @@ def as_frame(X: Any) -> pl.DataFrame:
 def as_series(values: Any, name: str) -> pl.Series:
     """A column of any library as a polars series; NaN and NA become null."""
     if isinstance(values, pl.Series):
-        series = values.alias(name)
+        objects = values.dtype == pl.Object
+        series = _from_objects(name, values.to_list()) if objects else values.alias(name)
     else:
         # pandas' text and nullable types would need pyarrow; numpy's own do not.
         kind = getattr(values, "dtype", None)
@@ -105,6 +108,8 @@ def as_series(values: Any, name: str) -> pl.Series:
             series = pl.Series(name, np.asarray(plain))
         else:
             series = _from_objects(name, plain)
+    if str(series.dtype).endswith("128"):  # integers that NumPy does not have
+        series = series.cast(pl.Float64)
     return series.fill_nan(None) if series.dtype.is_float() else series
 
 
@@ -112,10 +117,24 @@ def _from_objects(name: str, values: Any) -> pl.Series:
     cells = [None if cell is None or cell is not cell or _is_na(cell) else cell for cell in values]
     cells = [cell.item() if isinstance(cell, np.generic) else cell for cell in cells]
     with suppress(TypeError, pl.exceptions.PolarsError):  # of several types
-        series = pl.Series(name, cells)
+        try:
+            series = pl.Series(name, cells)
+        except OverflowError:
+            series = _large_numbers(name, cells)
         if series.dtype != pl.Object:
             return series
     return pl.Series(name, [None if cell is None else str(cell) for cell in cells], pl.String)
+
+
+def _large_numbers(name: str, cells: list[Any]) -> pl.Series:
+    """Integers that polars has no type for, as float64."""
+    try:
+        return pl.Series(name, [None if cell is None else float(cell) for cell in cells], pl.Float64)
+    except OverflowError:
+        raise TableError(
+            f"Column {name!r} of X has a number beyond 1.8e308, which float64 does not hold. Divide "
+            "the column, or take its logarithm."
+        ) from None
 
 
 def _is_na(cell: Any) -> bool:

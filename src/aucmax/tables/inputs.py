@@ -5,6 +5,7 @@ Columns of an array are named ``x0``, ``x1`` and so on, as scikit-learn names th
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import numpy as np
 import polars as pl
 from sklearn.utils.validation import check_array
 
-from aucmax._checks import warn_user
+from aucmax._checks import refuse_odd, warn_user
 from aucmax.reading.frames import as_frame, as_series, is_frame
 
 __all__ = ["scoring_frame", "training_frame"]
@@ -65,5 +66,13 @@ def _names(width: int) -> list[str]:
 
 
 def _from_array(X: Any) -> pl.DataFrame:
-    array = check_array(X, dtype=None, ensure_all_finite=False, estimator="TableModel", input_name="X")
+    refuse_odd("X", X)
+    try:
+        array = check_array(
+            X, dtype=None, ensure_all_finite=False, estimator="TableModel", input_name="X"
+        )
+    except (TypeError, ValueError) as error:
+        if re.search(r"\bX\b", str(error)):
+            raise
+        raise type(error)(f"X must be a frame or an array of rows: {error}") from None
     return pl.DataFrame([as_series(array[:, i], name) for i, name in enumerate(_names(array.shape[1]))])

@@ -103,6 +103,8 @@ def _target(y: Any, name: str) -> pl.Series:
         )
     if len(getattr(y, "shape", ())) == 2:
         y = column_or_1d(np.asarray(y), warn=True)
+    if isinstance(y, str | dict) or not np.ndim(y):
+        raise TypeError(f"y must hold one label per row; got {y!r}.")
     series = as_series(y, name)
     if series.dtype in (pl.String, pl.Categorical, pl.Enum):
         series = clean_text(series)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from numbers import Integral
@@ -483,8 +483,11 @@ class _Ready:
 
 
 def check_drop(drop: Any) -> None:
+    """Refuse columns to drop that are no list of names."""
     if isinstance(drop, str):
         raise ValueError(f"drop must be a list of column names; got the text {drop!r}.")
+    if not isinstance(drop, Iterable) or not all(isinstance(name, str) for name in drop):
+        raise ValueError(f"drop must be a list of column names; got {drop!r}.")
 
 
 def _copies(frame: pl.DataFrame, columns: Sequence[dict[str, Any]], positive: np.ndarray) -> int:
