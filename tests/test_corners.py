@@ -286,6 +286,12 @@ def test_numbers_beyond_64_bits_make_a_column_while_float64_holds_them():
 
 
 def test_other_refusals_name_their_argument():
+    with pytest.raises(ValueError, match="rare_level must be"):
+        TableModel(rare_level=np.array([])).fit(X, Y)
+    with pytest.raises(ValueError, match="The target y is of type Binary"):
+        TableModel(**TABLE).fit(X, np.where(Y == 1, b"yes", b"no"))
+    with pytest.raises(ValueError, match="X holds dates"):
+        to_onnx(LinearAUCClassifier().fit(X, Y), X=X.astype("M8[D]"))
     with pytest.raises(ValueError, match="gammas must be"):
         KernelAUCClassifierCV(gammas=10**30).fit(X, Y)
     with pytest.raises(ValueError, match="y_true"):

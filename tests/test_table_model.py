@@ -221,7 +221,11 @@ def test_labels_may_be_of_any_kind_and_the_rarer_is_positive(labels, asked, nega
         ([None] * 90, None, "is missing in every row"),
         (["", "?", "NA"] * 30, None, "is missing in every row"),
         ([0, 1] * 45, "yes", "never is 'yes', the label that was to be positive; its labels are 0, 1"),
-        ([0] * 88 + [1] * 2, None, "1 has 2 rows, and 3 folds need at least 3; .* or use 2 folds"),
+        (
+            [0] * 88 + [1] * 2,
+            None,
+            "The label 1 has 2 rows of non-zero weight, and 3 folds need at least 3; .* or use 2 folds",
+        ),
     ],
 )
 def test_a_target_without_two_labels_is_refused(labels, positive, sentence):

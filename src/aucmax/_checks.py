@@ -372,11 +372,11 @@ def _check_finite(X: Any, names: list[str] | None) -> None:
 def check_labels(y: Any, name: str = "y") -> None:
     """Refuse missing or mixed labels, naming the first; the rest of y is checked by scikit-learn."""
     if y is None:
+        if name != "y":
+            raise ValueError(f"{name} must hold one label per row; got None.")
         raise ValueError(
-            f"This classifier requires y to be passed, but the target {name} is None: "
+            "This classifier requires y to be passed, but the target y is None: "
             "a ranking is learnt from classes."
-            if name == "y"
-            else f"{name} must hold one label per row; got None."
         )
     if is_sparse(y):
         raise ValueError(f"{name} must be a one-dimensional array of labels; got a sparse matrix.")

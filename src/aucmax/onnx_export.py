@@ -278,7 +278,9 @@ def _column(values: Any, graph: Graph, name: str) -> np.ndarray:
 def _wide(rows: Any) -> np.ndarray:
     refuse_odd("X", rows)
     try:
-        return np.asarray(rows.toarray() if is_sparse(rows) else rows, dtype=np.float64)
+        plain = np.asarray(rows.toarray() if is_sparse(rows) else rows)
+        refuse_odd("X", plain)
+        return plain.astype(np.float64, copy=False)
     except (TypeError, ValueError) as error:
         raise ValueError(f"X must hold numbers to compare scores on: {error}") from None
 

@@ -39,7 +39,7 @@ def two_labels(y: Any, positive: Any, name: str) -> Labels:
         raise TableError(
             f"{target} is missing in every row; choose a column that tells the classes apart."
         )
-    if series.dtype.is_temporal() or series.dtype.is_nested():
+    if series.dtype.is_temporal() or series.dtype.is_nested() or series.dtype == pl.Binary:
         raise TableError(
             f"{target} is of type {series.dtype}, and must hold two labels, such as yes and no."
         )

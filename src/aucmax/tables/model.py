@@ -17,7 +17,7 @@ from sklearn.compose import ColumnTransformer
 from sklearn.model_selection import PredefinedSplit, StratifiedGroupKFold, StratifiedKFold
 from sklearn.utils.validation import check_is_fitted
 
-from aucmax._checks import all_or_nothing, check_choice, check_number, check_weight, warn_user
+from aucmax._checks import all_or_nothing, check_choice, check_number, check_weight, is_auto, warn_user
 from aucmax.calibration import IsotonicCalibrator, SigmoidCalibrator, make_calibrator
 from aucmax.metrics import roc_auc, roc_auc_interval
 from aucmax.reading.frames import (
@@ -377,7 +377,7 @@ class TableModel(ClassifierMixin, BaseEstimator):
             check_number("time_budget", self.time_budget)
         if self.aim is not None:
             Aim.parse(self.aim)
-        if self.rare_level != "auto":
+        if not is_auto(self.rare_level):
             check_number("rare_level", self.rare_level, low=1, closed=True, integer=True)
         check_number("max_levels", self.max_levels, low=2, closed=True, integer=True)
         check_drop(self.drop)
@@ -407,8 +407,8 @@ class TableModel(ClassifierMixin, BaseEstimator):
                 what = "rows" if groups is None else "groups with rows"
                 fewer = f", or use {count} folds" if count > 1 else ""
                 raise TableError(
-                    f"{label!r} has {count} {what}, and {wanted} folds need at least {wanted}; "
-                    f"bring more of them{fewer}."
+                    f"The label {label!r} has {count} {what} of non-zero weight, and {wanted} "
+                    f"folds need at least {wanted}; bring more of them{fewer}."
                 )
         splitter = StratifiedKFold if groups is None else StratifiedGroupKFold
         return splitter(wanted, shuffle=True, random_state=self.random_state)
