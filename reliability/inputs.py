@@ -146,11 +146,7 @@ def _draw_rows(rng: np.random.Generator, target: Target, given: dict[str, Any]) 
     if at_fit and isinstance(value.value, np.memmap):
         # Sums over rows that are not in memory are by blocks, and draws by place.
         value = replace(value, tolerance=2e-2, twin=None if target.draws else value.twin)
-    if issparse(value.value) and target.name in (
-        "SGDAUCClassifier",
-        "OAMClassifier",
-        "SOLAMClassifier",
-    ):
+    if issparse(value.value) and target.name in _STOCHASTIC:
         value = replace(value, ranks_like=None)  # not centred, they take more epochs than these
     if issparse(value.value) and target.params.get("standardize") == "quantile":
         value = replace(value, must="either")  # ranks would make it dense
@@ -191,6 +187,7 @@ def _expected(target: Target, argument: str, value: Hostile) -> Hostile:
     return value
 
 
+_STOCHASTIC = ("SGDAUCClassifier", "OAMClassifier", "SOLAMClassifier")
 _UNLABELLED = ("NystroemFeatures", "FourierFeatures", "permutation_importance")
 
 

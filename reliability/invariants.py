@@ -64,6 +64,8 @@ def draw_data(rng: Rng, rows: tuple[int, int] = (40, 110)) -> Data:
         X = np.round(X, 0 if kind < 0.1 else 1)
     elif kind < 0.35:
         X = X[rng.integers(n, size=n)]
+    if not np.ptp(X, axis=0).any():
+        X = rng.normal(size=(n, d))  # constant columns alone are refused by some kernels
     truth = np.sin(X @ rng.normal(size=d)) + X[:, 0] + 0.5 * rng.normal(size=n)
     cuts = [0.4, 0.7] if rng.random() < 0.2 else [rng.uniform(0.5, 0.85)]
     y = np.searchsorted(np.quantile(truth, cuts), truth)
