@@ -140,6 +140,8 @@ def _draw_rows(rng: np.random.Generator, target: Target, given: dict[str, Any]) 
     kind = hostile_rows.KINDS[int(rng.integers(len(hostile_rows.KINDS)))]
     value = _expected(target, "X", pick(kind, rng, given["X"]))
     at_fit = not target.scores_new or rng.random() < 0.7
+    if not at_fit and target.name == "TableModel":
+        value = replace(value, must="either")  # frames may have other names than the model knows
     new_shape = _shape(value.value) != given["X"].shape or issparse(value.value)
     if not at_fit and (new_shape or value.ranks_like is not None):
         value = replace(value, must="either", ranks_like=None)
@@ -180,8 +182,8 @@ def _expected(target: Target, argument: str, value: Hostile) -> Hostile:
         value = replace(value, must="either" if "but one" in value.what else value.must)
     if target.name == "measure_threshold" and value.what == "labels: one class":
         return replace(value, must="either")
-    if target.name == "LandmarkCoverageDisplay" and issparse(value.value):
-        return replace(value, must="either")  # it was fitted to dense rows
+    if target.name == "LandmarkCoverageDisplay" and (issparse(value.value) or "column" in value.what):
+        return replace(value, must="either")  # it was fitted to dense rows, and to all columns
     if target.name in ("to_onnx", "permutation_importance", "mean_squared_gradient", *_UNLABELLED):
         return replace(value, must="either" if value.must == "scored" else value.must)
     return value

@@ -16,6 +16,7 @@ from aucmax import (
     LinearAUCClassifier,
     LinearAUCClassifierCV,
     NystroemFeatures,
+    OAMClassifier,
     SGDAUCClassifier,
     TableModel,
     fit_table,
@@ -296,3 +297,20 @@ def test_other_refusals_name_their_argument():
         KernelAUCClassifierCV(gammas=10**30).fit(X, Y)
     with pytest.raises(ValueError, match="y_true"):
         roc_auc(None, X[:, 0])
+
+
+@pytest.mark.parametrize(
+    ("model", "name"),
+    [
+        (KernelAUCClassifier(feature_map="fourier", degree=len), "degree"),
+        (KernelAUCClassifier(feature_map="fourier", coef0="one"), "coef0"),
+        (NystroemFeatures(5, kernel="polynomial", coef0=1e300), "coef0"),
+        (SGDAUCClassifier(buffer_size=10**30), "buffer_size"),
+        (OAMClassifier(buffer_size=10**30), "buffer_size"),
+        (SGDAUCClassifier(regularize_every=10**30), "regularize_every"),
+        (SGDAUCClassifier(average_every=10**30), "average_every"),
+    ],
+)
+def test_parameters_beyond_their_bounds_are_named(model, name):
+    with pytest.raises(ValueError, match=rf"\b{name}\b"):
+        model.fit(X, Y)

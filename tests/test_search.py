@@ -536,16 +536,12 @@ def test_a_fold_without_a_class_is_named():
     y = np.array(["no", "yes"])[y]
     pos, neg = np.flatnonzero(y == "yes"), np.flatnonzero(y == "no")
     good = (np.arange(0, len(y), 2), np.arange(1, len(y), 2))
-    with pytest.raises(
-        ValueError, match="Fold 1 of 2 has no row of class 'yes' of non-zero weight in its test part"
-    ):
+    with pytest.raises(ValueError, match=r"Fold 1 of 2 .* class 'yes' .* in its test part"):
         LinearAUCClassifierCV(3, cv=[good, (good[0], neg[:9])]).fit(X, y)
-    with pytest.raises(ValueError, match="Fold 0 of 1 has no row of class 'no' in its training part"):
+    with pytest.raises(ValueError, match=r"Fold 0 of 1 .* class 'no' .* in its training part"):
         LinearAUCClassifierCV(3, cv=[(pos, good[1])]).fit(X, y)
     weight = np.where((y == "yes") & (np.arange(len(y)) % 2 == 1), 0.0, 1.0)
-    with pytest.raises(
-        ValueError, match="Fold 0 of 1 has no row of class 'yes' of non-zero weight in its test part"
-    ):
+    with pytest.raises(ValueError, match=r"Fold 0 of 1 .* class 'yes' .* in its test part"):
         LinearAUCClassifierCV(3, cv=[good]).fit(X, y, sample_weight=weight)
 
 

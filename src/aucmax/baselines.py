@@ -33,7 +33,7 @@ from aucmax.operators import FeatureOperator
 from aucmax.pairs import Floats, PairLoss
 from aucmax.solvers.kernel_newton import minimize_kernel
 from aucmax.solvers.stochastic import OAM, SOLAM
-from aucmax.streaming import StreamingClassifier
+from aucmax.streaming import MOST, StreamingClassifier
 
 __all__ = ["KernelRankSVM", "OAMClassifier", "SOLAMClassifier"]
 
@@ -106,7 +106,7 @@ class OAMClassifier(StreamingClassifier):
     def _check_params(self) -> None:
         super()._check_params()
         check_number("C", self.C)
-        check_number("buffer_size", self.buffer_size, low=1, closed=True, integer=True)
+        check_number("buffer_size", self.buffer_size, low=1, closed=True, high=MOST, integer=True)
 
     def _make_learner(self, X: Any, total: float) -> OAM:
         return OAM(X.shape[1], X.dtype, C=self.C, buffer_size=int(self.buffer_size))

@@ -281,7 +281,7 @@ def _wide(rows: Any) -> np.ndarray:
         plain = np.asarray(rows.toarray() if is_sparse(rows) else rows)
         refuse_odd("X", plain)
         return plain.astype(np.float64, copy=False)
-    except (TypeError, ValueError) as error:
+    except (OverflowError, TypeError, ValueError) as error:
         raise ValueError(f"X must hold numbers to compare scores on: {error}") from None
 
 

@@ -41,6 +41,9 @@ __all__ = ["SGDAUCClassifier", "StreamingClassifier"]
 #: brought so many, all of them are kept, and each call learns from them anew.
 _EARLY_ROWS = 100
 
+#: The largest of parameters that count rows or steps: compiled loops count in 64 bits, memory in fewer.
+MOST = 2**31 - 1
+
 
 class StreamingClassifier(LinearScores, RankingClassifier):
     """What stochastic and online classifiers share: epochs, a trace with early stopping, streams.
@@ -468,10 +471,12 @@ class SGDAUCClassifier(StreamingClassifier):
         if not is_auto(self.t0):
             check_number("t0", self.t0, closed=True)
         check_flag("average", self.average)
-        check_number("regularize_every", self.regularize_every, low=1, closed=True, integer=True)
-        check_number("average_every", self.average_every, low=1, closed=True, integer=True)
+        check_number(
+            "regularize_every", self.regularize_every, low=1, closed=True, high=MOST, integer=True
+        )
+        check_number("average_every", self.average_every, low=1, closed=True, high=MOST, integer=True)
         check_number("average_power", self.average_power, closed=True)
-        check_number("buffer_size", self.buffer_size, low=1, closed=True, integer=True)
+        check_number("buffer_size", self.buffer_size, low=1, closed=True, high=MOST, integer=True)
 
     def _make_learner(self, X: Any, total: float) -> PairSGD:
         return PairSGD(

@@ -259,7 +259,7 @@ class NystroemFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         if not np.isfinite(gram).all():
             raise ValueError(
                 f"The {name} kernel of the landmarks overflows at gamma={gamma:g}: "
-                "standardize the features, or lower gamma or degree."
+                "standardize the features, or lower gamma, degree or coef0."
             )
         total = float(np.trace(gram))
         values, vectors = linalg.eigh(gram, overwrite_a=True, check_finite=False, driver="evd")
