@@ -6,9 +6,8 @@ relative ``tol`` of the least objective f, and f is strongly convex with modulus
 differ by at most ``2 sqrt(2 tol f)`` in the norm of their weights, and scores by that times the norm of
 a row's features.
 
-Scores are compared without the threshold: where two cuts are equally good, rounding may decide. Random
-draws follow the content of rows, so columns in another order, or in other units, are tried with exact
-solvers alone.
+Scores are compared without the threshold: where two cuts are equally good, rounding may decide. In
+k-means, rounding may decide which landmarks are found, so columns in another order are tried without.
 """
 
 from __future__ import annotations
@@ -294,7 +293,8 @@ def exported(model: Model, data: Data, rng: Rng) -> None:
     found = session.run(["score"], given)[0]
     expected = np.asarray(getattr(one, "scores", one.decision_function)(model.rows(data.X)))
     apart = float(np.abs(found.reshape(expected.shape) - expected).max())
-    if not apart <= 1e-5 * float(np.abs(expected).max()):
+    within = 1e-4 if hasattr(one, "columns_") else 1e-5  # features of tables are in float32
+    if not apart <= within * float(np.abs(expected).max()):
         raise Violation(f"the ONNX graph differs by {apart:.3g} of {np.abs(expected).max():.3g}")
 
 
@@ -325,8 +325,8 @@ _AUTO = ("auto",)
 
 LAWS = (
     Law("row order", row_order, (*_WEIGHTED, *_MAPS, "oam", "solam", "kernel cv", "linear cv"), 2.0),
-    Law("column order", column_order, (*_EXACT, "nystroem, every row")),
-    Law("column units", column_units, _EXACT),
+    Law("column order", column_order, (*_EXACT, "sgd", "linear cv", "nystroem, every row")),
+    Law("column units", column_units, (*_EXACT, "kernel", "sgd", "oam", "solam", "linear cv")),
     Law("labels renamed", labels_renamed, (*_WEIGHTED, "linear cv", "kernel cv", "oam", "solam")),
     Law("labels swapped", labels_swapped, _EXACT),
     Law("weights as copies", weights_as_copies, _EXACT),
