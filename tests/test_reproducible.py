@@ -128,12 +128,13 @@ def test_keys_are_those_of_the_values_whatever_holds_them():
         assert np.unique(np.stack(row_keys(made)), axis=1).shape[1] == len(made)
 
 
-def test_the_order_does_not_depend_on_columns_or_on_units_of_powers_of_two():
+def test_the_order_does_not_depend_on_columns_of_measurements_nor_on_other_rows():
     rng = np.random.default_rng(0)
     X = np.column_stack([rng.normal(size=(200, 3)), rng.integers(0, 5, (200, 2))])
     order, columns = content_order(X), rng.permutation(5)
     np.testing.assert_array_equal(content_order(X[:, columns]), order)
-    np.testing.assert_array_equal(content_order(X * 2.0 ** np.array([-3, 0, 7, 1, -40])), order)
+    some = np.sort(rng.permutation(200)[:90])
+    np.testing.assert_array_equal(some[content_order(X[some])], order[np.isin(order, some)])
 
 
 def test_columns_that_are_alike_do_not_make_the_order_of_rows_matter():

@@ -107,11 +107,12 @@ def test_the_average_is_nearer_to_the_minimum_than_the_last_iterate():
     X, y = make_moons(800, noise=0.3, random_state=0)
     X = NystroemFeatures(100, gamma=1.0, random_state=0).fit_transform(X)
     exact = LinearAUCClassifier(10.0, standardize=False).fit(X, y).decision_function(X)
-    gaps = []
-    for average in (True, False):
-        model = SGDAUCClassifier(average=average, standardize=False, random_state=0).fit(X, y)
-        gaps.append(1 - np.corrcoef(exact, model.decision_function(X))[0, 1])
-    assert gaps[0] < gaps[1]
+    gaps = {True: 0.0, False: 0.0}
+    for average in gaps:
+        for seed in range(5):
+            model = SGDAUCClassifier(average=average, standardize=False, random_state=seed).fit(X, y)
+            gaps[average] += 1 - np.corrcoef(exact, model.decision_function(X))[0, 1]
+    assert gaps[True] < gaps[False]
 
 
 def test_kernel_sgd_is_close_to_kernel_newton():
@@ -126,7 +127,9 @@ def test_kernel_sgd_is_close_to_kernel_newton():
     assert not hasattr(model, "converged_")
 
 
-def test_kernel_sgd_is_the_pipeline_of_its_parts():
+def test_kernel_sgd_is_the_pipeline_of_its_parts(monkeypatch):
+    # The order of content is that of the features there, and of the rows here.
+    monkeypatch.setattr("aucmax._base.content_order", lambda X, *_: np.arange(X.shape[0]))
     X, y = make_moons(400, noise=0.3, random_state=0)
     whole = KernelAUCClassifier(
         5.0, preset="paper", solver="sgd", n_landmarks=50, random_state=0, max_iter=4

@@ -5,13 +5,13 @@ this order first, the same rows give the same draws whichever way they came, and
 is the same to the last bit.
 
 A row is ordered by two keys, 64-bit hashes of its numbers as float64. Float32 and float64, dense and
-CSR rows with the same values have the same keys.
+CSR rows with the same values have the same keys, and some of the rows alone come in the same order as
+among all.
 
-1. The first knows a column by the sum of its mantissas and its count of non-zeros, and measures values
-   in a power of two near the column's largest. So it depends neither on the order of columns nor, for
-   powers of two, on their units.
-2. The second knows a column by its position. It tells rows apart that the first takes for one, as it
-   does where two columns of indicators have equally many ones.
+1. The first is a sum over the values, whichever columns they are in: so the order of columns does not
+   matter where values differ from column to column, as those of measurements do.
+2. The second knows the position of a column. It tells rows apart that the first takes for one, as it
+   does with indicators.
 
 Rows with equal keys are ordered by class and weight; what is equal then is one and the same row for a
 fit.
@@ -20,8 +20,7 @@ fit.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -36,21 +35,10 @@ T = TypeVar("T")
 #: Rows whose keys are made at a time.
 _BLOCK_ROWS = 8192
 
-#: The bits of a float64 that are its mantissa.
-_MANTISSA = np.uint64(2**52 - 1)
-
 #: Odd constants with well spread bits: the golden ratio's, and those of splitmix64.
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _FIRST = np.uint64(0xBF58476D1CE4E5B9)
 _SECOND = np.uint64(0x94D049BB133111EB)
-
-
-class Facts(NamedTuple):
-    """Of each column, whatever the order of rows: largest size, sum of bits, count of non-zeros."""
-
-    largest: npt.NDArray[np.float64]
-    bits: Keys
-    nonzeros: Keys
 
 
 def content_order(
@@ -70,8 +58,7 @@ def content_order(
 
 def row_keys(X: Any) -> tuple[Keys, Keys]:
     """The two keys of each row: of an array, a CSR matrix, or rows that are read or held elsewhere."""
-    facts = _merged(_mapped(X, _facts))
-    first, second = zip(*_mapped(X, partial(_keys, facts=facts)), strict=True)
+    first, second = zip(*_mapped(X, _keys), strict=True)
     return np.concatenate(first), np.concatenate(second)
 
 
@@ -93,49 +80,18 @@ def _mapped(X: Any, function: Callable[[Any], T]) -> Sequence[T]:
     return out
 
 
-def _facts(rows: Any) -> Facts:
+def _keys(rows: Any) -> tuple[Keys, Keys]:
+    places = np.arange(1, rows.shape[1] + 1, dtype=np.uint64)
+    factors = _mixed(places * _GOLDEN) | np.uint64(1)
     if is_sparse(rows):
-        return _sparse_facts(rows)
-    numbers = _numbers(rows)
-    largest = np.abs(numbers).max(axis=0, initial=0.0)
-    bits = numbers.view(np.uint64).sum(axis=0, dtype=np.uint64)
-    return Facts(largest, bits, np.count_nonzero(numbers, axis=0).astype(np.uint64))
-
-
-def _sparse_facts(rows: Any) -> Facts:
-    width = rows.shape[1]
-    order = np.argsort(rows.indices, kind="stable")
-    columns, starts = np.unique(rows.indices[order], return_index=True)
-    numbers = _numbers(rows.data[order])
-    out = Facts(np.zeros(width), np.zeros(width, np.uint64), np.zeros(width, np.uint64))
-    if columns.size:
-        out.largest[columns] = np.maximum.reduceat(np.abs(numbers), starts)
-        out.bits[columns] = np.add.reduceat(numbers.view(np.uint64), starts)
-        out.nonzeros[columns] = np.add.reduceat((numbers != 0).astype(np.uint64), starts)
-    return out
-
-
-def _merged(parts: Sequence[Facts]) -> Facts:
-    largest, bits, nonzeros = (np.stack(each) for each in zip(*parts, strict=True))
-    return Facts(
-        largest.max(axis=0),
-        bits.sum(axis=0, dtype=np.uint64),
-        nonzeros.sum(axis=0, dtype=np.uint64),
-    )
-
-
-def _keys(rows: Any, facts: Facts) -> tuple[Keys, Keys]:
-    unit = np.ldexp(1.0, np.clip(-np.frexp(facts.largest)[1], -1000, 1000))
-    known = _mixed((facts.bits & _MANTISSA) + facts.nonzeros * _GOLDEN) | np.uint64(1)
-    placed = _mixed((np.arange(rows.shape[1], dtype=np.uint64) + np.uint64(1)) * _GOLDEN) | np.uint64(1)
-    if is_sparse(rows):
-        numbers, columns = _numbers(rows.data), rows.indices
-        first = _row_sums(_mixed((numbers * unit[columns]).view(np.uint64)) * known[columns], rows)
-        second = _row_sums(_mixed(numbers.view(np.uint64)) * placed[columns], rows)
+        terms = _mixed(_numbers(rows.data).view(np.uint64))
+        first, second = _row_sums(terms, rows), _row_sums(terms * factors[rows.indices], rows)
     else:
-        numbers = _numbers(rows)
-        first = (_mixed((numbers * unit).view(np.uint64)) * known).sum(axis=1, dtype=np.uint64)
-        second = (_mixed(numbers.view(np.uint64)) * placed).sum(axis=1, dtype=np.uint64)
+        terms = _mixed(_numbers(rows).view(np.uint64))
+        first, second = (
+            terms.sum(axis=1, dtype=np.uint64),
+            (terms * factors).sum(axis=1, dtype=np.uint64),
+        )
     return _mixed(first), _mixed(second)
 
 
