@@ -31,6 +31,7 @@ from aucmax._checks import (
     warn_user,
 )
 from aucmax._deadline import NEVER, Deadline
+from aucmax._memory import guarded_memory
 from aucmax._row_order import content_order
 from aucmax._scaling import MetricScaler, QuantileScaler, refuse_tiny, with_extremes
 from aucmax.checkpoint import Checkpoint, describe_fit
@@ -74,7 +75,11 @@ class RankingClassifier(ClassifierMixin, BaseEstimator):
         self._check_params()
         check_verbose(getattr(self, "verbose", 0))
         began = time.monotonic()
-        with all_or_nothing(self), open_rows(X, y, sample_weight, self._takes_blocks) as given:
+        with (
+            guarded_memory(f"The fit of {type(self).__name__}", self, X),
+            all_or_nothing(self),
+            open_rows(X, y, sample_weight, self._takes_blocks) as given,
+        ):
             if given is not None:
                 X, y, sample_weight = self._take_source(given)
             elif is_dask(X):
@@ -241,6 +246,10 @@ class RankingClassifier(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         if is_dask(X):
             return self._lazily("decision_function", X)
+        with guarded_memory(f"Scoring by {type(self).__name__}", self, X):
+            return self._decided(X)
+
+    def _decided(self, X: Any) -> np.ndarray:
         if is_source(X):
             names = getattr(self, "feature_names_in_", None)
             blocks = source_blocks(X, None if names is None else names.tolist())

@@ -6,9 +6,10 @@ import math
 import os
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from contextvars import ContextVar, copy_context
 from functools import cache
-from threading import RLock, get_ident, local
+from threading import Barrier, BrokenBarrierError, RLock, get_ident, local
 from typing import Any, TypeVar, cast
 from weakref import ref
 
@@ -91,6 +92,22 @@ class Scratch(local):
             self._bytes = np.empty(needed, dtype=np.uint8)
         out: npt.NDArray[Any] = self._bytes[:needed].view(dtype).reshape(shape)
         return out
+
+
+def start_threads() -> None:
+    """Let as many threads as work is spread over call BLAS at once, so that each has its buffer."""
+    count = thread_count()
+    meeting = Barrier(count)
+
+    def multiply(_: slice) -> None:
+        with suppress(BrokenBarrierError):
+            meeting.wait(1.0)
+        block = np.ones((64, 64))
+        block @ block
+
+    over_blocks(multiply, count, 1, block_rows=1)
+    block = np.ones((256, 256))
+    block @ block  # by BLAS's own threads
 
 
 @cache

@@ -20,7 +20,7 @@ from aucmax._checks import (
     warn_user,
 )
 from aucmax._kernel_scores import gradient_shares
-from aucmax._memory import available_bytes, format_bytes, parse_bytes
+from aucmax._memory import NoMemoryError, available_bytes, format_bytes, parse_bytes
 from aucmax._progress import LiveLine, describe_product
 from aucmax.features.kernels import (
     KERNELS,
@@ -295,7 +295,7 @@ class KernelRankSVM(WeightedClassifier):
             needed = 5 * 8 * X.shape[0] * X.shape[1]
             limit = self._budget()
             if needed > limit:
-                raise MemoryError(
+                raise NoMemoryError(
                     f"The {X.shape[0]:,} sparse rows, made dense, need {format_bytes(needed)}, more "
                     f"than {format_bytes(limit)}. Take a subsample, raise max_memory, or use "
                     "KernelAUCClassifier, which leaves them sparse."

@@ -28,7 +28,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from aucmax._memory import available_bytes, format_bytes, parse_bytes
+from aucmax._memory import NoMemoryError, available_bytes, format_bytes, parse_bytes
 from aucmax._projection import Projection
 from aucmax._threads import over_blocks
 from aucmax.operators import (
@@ -209,7 +209,7 @@ def plan_fit(
     if fitting and not measure:
         return made(fitting[0], ())
     if left < 0:
-        raise MemoryError(
+        raise NoMemoryError(
             f"A fit on {n_rows:,} rows x {n_landmarks:,} kernel values needs {format_bytes(held)} even "
             f"if none is kept, and {format_bytes(budget)} "
             f"{'is free' if max_memory is None else 'is the limit set by max_memory'}. Use fewer "

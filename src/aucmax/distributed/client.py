@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from aucmax._memory import NoMemoryError
+
 
 def connect(address: str | None = None, timeout: float = 10.0, **local: Any) -> Any:
     """A Dask client: of the scheduler at ``address``, or of a new cluster on this machine.
@@ -77,7 +79,7 @@ def gathered(client: Any, futures: Any) -> Any:
     try:
         return client.gather(futures)
     except distributed.KilledWorker as error:
-        raise MemoryError(
+        raise NoMemoryError(
             f"Dask gave up task {error.task!r}, since each worker that began it died, as they do when "
             "out of memory: use smaller partitions, fewer landmarks (n_landmarks), or larger workers."
         ) from None

@@ -15,7 +15,7 @@ from sklearn.utils.sparsefuncs import mean_variance_axis
 from sklearn.utils.validation import validate_data
 
 from aucmax._checks import check_rows, is_dask, is_sparse
-from aucmax._memory import available_bytes, format_bytes, parse_bytes
+from aucmax._memory import NoMemoryError, available_bytes, format_bytes, parse_bytes
 from aucmax.distributed.client import default_client, gathered, large_tasks
 from aucmax.distributed.operator import DaskOperator, by_part, driver_bytes, make_piece
 from aucmax.pairs import Floats, Indices
@@ -369,7 +369,7 @@ def _workers(client: Any) -> tuple[float, dict[str, int]]:
 def _check_driver(n_rows: int, rank: int, n_columns: int) -> None:
     needed, free = driver_bytes(n_rows, rank, n_columns), available_bytes()
     if free is not None and needed > free:
-        raise MemoryError(
+        raise NoMemoryError(
             f"The process that fits needs {format_bytes(needed)} for scores of {n_rows:,} rows and "
             f"preconditioners of {rank:,} features, and {format_bytes(free)} is free: run it on a "
             "larger machine, or use fewer landmarks or rows."
