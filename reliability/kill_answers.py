@@ -17,7 +17,7 @@ import numpy as np
 
 from aucmax._files import hold
 from reliability.harness import Violation
-from reliability.launcher import ROOT, STDERR, STDOUT, Launcher
+from reliability.launcher import ENDED, ROOT, STARTED, STDERR, STDOUT, Launcher
 from reliability.programs import CHECKPOINT, SCORES
 
 #: Of a row of the paper's results, what differs between two runs, beside seconds.
@@ -133,7 +133,7 @@ def visible(folder: Path) -> list[str]:
     """All files below a folder but what the launcher keeps there, those in the temporary folder too."""
     files = (path for path in folder.rglob("*") if path.is_file())
     names = sorted(path.relative_to(folder).as_posix() for path in files)
-    return [name for name in names if name not in (STDERR, STDOUT, ".started")]
+    return [name for name in names if name not in (STDERR, STDOUT, STARTED, ENDED)]
 
 
 def _scores_of(path: Path, inputs: Path) -> Any:
@@ -180,14 +180,20 @@ def answer_of(program: Program, seed: int, launcher: Launcher) -> Answer:
 
 def _made(program: Program, blank: Answer, launcher: Launcher) -> Answer:
     blank.folder.mkdir()
-    began = time.monotonic()
+    began = time.time()
     pid = launcher.start(blank.command(program), blank.folder)
     code = launcher.wait(pid, 120.0)
-    seconds = time.monotonic() - began
     if code != 0:
         said = (blank.folder / STDERR).read_text(errors="replace")
         raise Violation(f"Left alone, {program.name} ends with exit code {code}:\n{said}")
+    seconds = ended_after(blank.folder, began)
     return Answer(blank.inputs, blank.folder, seconds, visible(blank.folder))
+
+
+def ended_after(folder: Path, began: float) -> float:
+    """Seconds of the clock from a moment until the program in a folder had done its work."""
+    file = folder / ENDED
+    return max(0.05, file.stat().st_mtime - began) if file.exists() else time.time() - began
 
 
 @functools.cache

@@ -25,6 +25,9 @@ STDOUT, STDERR = ".stdout", ".stderr"
 #: A program that is started anew makes this file when it has imported what it needs.
 STARTED = ".started"
 
+#: Any program makes this file when its work is done, before Python ends.
+ENDED = ".ended"
+
 
 class Launcher:
     """Starts programs through a server of its own, which ends with this process."""
@@ -116,8 +119,9 @@ def serve() -> dict[str, Any] | None:
 
 def _threads() -> list[str]:
     """Other threads of this process, but for jemalloc's, which it starts again in a fork."""
-    names = [path.read_text().strip() for path in Path("/proc/self/task").glob("*/comm")]
-    return [name for name in names[1:] if not name.startswith("jemalloc")]
+    others = [path for path in Path("/proc/self/task").glob("*") if path.name != str(os.getpid())]
+    names = [(path / "comm").read_text().strip() for path in others]
+    return [name for name in names if not name.startswith("jemalloc")]
 
 
 def _code(pid: int, seconds: float) -> int | None:

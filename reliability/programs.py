@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from reliability.launcher import ENDED, STARTED
+
 #: The checkpoint of a fit, and where it puts its scores and chosen values.
 CHECKPOINT, SCORES, STOPPED = "fit.checkpoint", "scores.npz", ".stopped.json"
 
@@ -21,14 +23,14 @@ def fits() -> dict[str, Callable[[], Any]]:
     exact = {"tol": 1e-8, "random_state": 0}
     return {
         "kernel": lambda: aucmax.KernelAUCClassifier(
-            preset="paper", n_landmarks=300, C=100.0, gamma=2.0, **exact
+            preset="paper", n_landmarks=500, C=300.0, gamma=2.0, **exact
         ),
         "auto": lambda: aucmax.KernelAUCClassifier(n_landmarks=40, effort=0.05, **exact),
         "search": lambda: aucmax.KernelAUCClassifierCV(
-            8, gammas=2, n_landmarks=60, preset="paper", **exact
+            16, gammas=3, n_landmarks=100, preset="paper", **exact
         ),
-        "linear search": lambda: aucmax.LinearAUCClassifierCV(30, tol=1e-8),
-        "sgd": lambda: aucmax.SGDAUCClassifier(epochs=60, trace="train", random_state=0),
+        "linear search": lambda: aucmax.LinearAUCClassifierCV(200, tol=1e-8),
+        "sgd": lambda: aucmax.SGDAUCClassifier(epochs=600, trace="train", random_state=0),
     }
 
 
@@ -54,11 +56,12 @@ def run(program: list[str]) -> None:
     """Run ``["fit", name, data]`` or ``["aucmax", arguments...]``, as a command of that name would."""
     if program[0] == "fit":
         fit(*program[1:])
-        return
-    from aucmax.cli import main
+    else:
+        from aucmax.cli import main
 
-    sys.argv = program
-    main()
+        sys.argv = program
+        main()
+    Path(ENDED).touch()
 
 
 def warm_up() -> None:
@@ -76,7 +79,6 @@ def warm_up() -> None:
 
 if __name__ == "__main__":
     import aucmax.cli  # noqa: F401  (before the program counts as started)
-    from reliability.launcher import STARTED
 
     Path(STARTED).touch()
     run(sys.argv[1:])

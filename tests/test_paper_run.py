@@ -352,6 +352,23 @@ def test_a_run_killed_anywhere_goes_on_where_it_was(tiny, tmp_path):
     assert len(Store(out).rows) == len(cells)
 
 
+def test_samples_of_a_killed_run_are_removed_by_the_next(tmp_path, monkeypatch):
+    left = tmp_path / ".samples" / "spambase-0-all.npz"
+    left.parent.mkdir()
+    left.write_bytes(b"")
+    cell = Cell("tiny", "NBAUC", 0)
+
+    def run_apart(progress, dataset, data_dir, samples, tell):
+        assert samples == left.parent
+        assert not list(samples.iterdir())
+        return row_of(cell, auc=0.9)
+
+    monkeypatch.setattr(runner, "_run_apart", run_apart)
+    with Store(tmp_path).open() as store:
+        run_cells(Progress([cell], TINY, store, 60), {"tiny": None})
+    assert not left.parent.exists()
+
+
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="there is no /proc")
 def test_the_server_of_processes_starts_with_ctrl_c_blocked(monkeypatch):
     """It ignores Ctrl-C only after its imports, and would show a traceback before."""

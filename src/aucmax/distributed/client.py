@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from concurrent.futures import CancelledError, Future, wait
+from contextlib import contextmanager, suppress
+from threading import Thread
 from typing import Any
 
 from aucmax._memory import NoMemoryError
+
+#: Seconds without a worker that works, after which a fit is given up. A nanny restarts a worker sooner;
+#: Dask itself would wait without end.
+NO_WORKERS = 60.0
+
+#: Seconds between two looks at the workers while results are awaited.
+_LOOK = 1.0
 
 
 def connect(address: str | None = None, timeout: float = 10.0, **local: Any) -> Any:
@@ -71,13 +81,20 @@ def default_client() -> Any:
 
 
 def gathered(client: Any, futures: Any) -> Any:
-    """Results, brought here; what befell the cluster is told in a sentence."""
-    from concurrent.futures import CancelledError
-
+    """Results, brought here; an error says in a sentence what happened to the cluster."""
     distributed = library()
+    results: Future[Any] = Future()
 
+    def gather() -> None:
+        try:
+            results.set_result(client.gather(futures))
+        except BaseException as error:
+            results.set_exception(error)
+
+    Thread(target=gather, daemon=True, name="aucmax-gather").start()
     try:
-        return client.gather(futures)
+        _watch(client, results)
+        return results.result()
     except distributed.KilledWorker as error:
         raise NoMemoryError(
             f"Dask gave up task {error.task!r}, since each worker that began it died, as they do when "
@@ -85,9 +102,41 @@ def gathered(client: Any, futures: Any) -> Any:
         ) from None
     except (CancelledError, distributed.comm.CommClosedError, TimeoutError) as error:
         raise OSError(
-            f"The Dask scheduler at {client.scheduler.address if client.scheduler else '?'} was lost "
-            f"during the fit ({type(error).__name__}): check that it runs, connect anew and fit again."
+            f"The Dask scheduler at {_address(client)} was lost during the fit "
+            f"({type(error).__name__}): check that it runs, connect anew and fit again."
         ) from None
+    finally:
+        if not results.done():  # interrupted, or given up: nobody waits for them any more
+            with suppress(Exception):
+                client.cancel(futures)
+
+
+def _watch(client: Any, results: Future[Any]) -> None:
+    """Return when the results are there; raise when there have been no workers for too long."""
+    since = time.monotonic()
+    while not wait([results], timeout=_LOOK).done:
+        workers = client.scheduler_info()["workers"].values()
+        if any(worker["status"] == "running" for worker in workers):
+            since = time.monotonic()
+        elif time.monotonic() - since > NO_WORKERS:
+            raise _no_workers(client, len(workers))
+
+
+def _no_workers(client: Any, paused: int) -> Exception:
+    if paused:
+        return NoMemoryError(
+            f"All Dask workers ({paused}) have been paused for {NO_WORKERS:g} s, as they are when out "
+            "of memory: use smaller partitions, fewer landmarks (n_landmarks), or larger workers."
+        )
+    address = _address(client)
+    return OSError(
+        f"The Dask scheduler at {address} has had no worker for {NO_WORKERS:g} s, and the fit needs at "
+        f"least one: start workers (dask worker {address}) and fit again."
+    )
+
+
+def _address(client: Any) -> str:
+    return str(client.scheduler.address) if client.scheduler else "?"
 
 
 @contextmanager

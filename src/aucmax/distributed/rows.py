@@ -281,7 +281,8 @@ class DaskRows:
         cost = _RECOMPUTING if place == "recomputed" else 1.0
         row_bytes = (rank if place == "projected" else width) * itemsize
         # A copy of some rows' values is made beside all of them.
-        room = int(max(0.0, left - (0 if place == "recomputed" else sizes[place])) // row_bytes)
+        spare = left - (0 if place == "recomputed" else sizes[place])
+        room = int(min(n_rows, max(0.0, spare) / row_bytes))  # workers may have no limit
         return DaskOperator(self._client, pieces, lengths, rank, row_bytes, cost, room), place
 
     def _prepare(self) -> Callable[[Sequence[Any]], Any]:

@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import shutil
 import signal
 import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from aucmax.data import Dataset
@@ -121,12 +122,12 @@ def run_cells(
     tell: Callable[[Progress], None] = lambda _: None,
 ) -> None:
     """Run what is waiting; a row is on disk as soon as its cell has ended."""
-    with TemporaryDirectory(prefix="aucmax-") as samples:
+    with _samples(progress.store.folder) as samples:
         while waiting := progress.waiting():
             cell = waiting[0]
             progress.running, progress.since = cell, time.monotonic()
             tell(progress)
-            row = _run_apart(progress, datasets[cell.data], data_dir, Path(samples), tell)
+            row = _run_apart(progress, datasets[cell.data], data_dir, samples, tell)
             progress.running = None
             try:
                 progress.store.append(row)
@@ -136,6 +137,21 @@ def run_cells(
             if row["status"] == "failed":
                 progress.failed.append(cell)
             tell(progress)
+
+
+@contextmanager
+def _samples(results: Path) -> Iterator[Path]:
+    """A folder for samples of data, without those that a run killed before has left.
+
+    It lies in the folder of results, which one run at a time holds.
+    """
+    folder = results / ".samples"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _run_apart(
