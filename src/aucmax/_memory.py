@@ -155,7 +155,7 @@ def named_memory_error(error: BaseException) -> NoMemoryError:
 
 
 def _ran_out(what: str, model: Any, X: Any, error: BaseException) -> str:
-    shape = getattr(X, "shape", ())
+    shape: tuple[int, ...] = getattr(X, "shape", ())
     rows = f" of {shape[0]:,} rows x {shape[1]:,} columns" if len(shape) == 2 else ""
     advice = ["use fewer rows at a time"]
     if hasattr(model, "n_landmarks"):
