@@ -178,7 +178,8 @@ def _expected(target: Target, argument: str, value: Hostile) -> Hostile:
         "one row",
     ):
         return replace(value, must="either")  # labels are not looked at; None is the default
-    if target.name in (*_UNLABELLED, "mean_squared_gradient") and argument == "sample_weight":
+    takes_one = (*_UNLABELLED, "mean_squared_gradient", "measure_threshold")
+    if target.name in takes_one and argument == "sample_weight":
         value = replace(value, must="either" if "but one" in value.what else value.must)
     if target.name == "measure_threshold" and value.what == "labels: one class":
         return replace(value, must="either")

@@ -251,7 +251,7 @@ def test_labels_of_an_importance_or_a_picture_are_named():
 TABLE = {"preset": "paper", "Cs": [1.0, 10.0], "cv": 2, "n_landmarks": 10}
 
 
-@pytest.mark.parametrize("drop", [1.5, True, np.array([1.0]), [None], len])
+@pytest.mark.parametrize("drop", [1.5, True, np.array([1.0]), np.array(2), [None], len])
 def test_columns_to_drop_are_names(drop):
     with pytest.raises(ValueError, match="drop must be a list of column names; got"):
         TableModel(drop=drop, **TABLE).fit(X, Y)
@@ -314,3 +314,10 @@ def test_other_refusals_name_their_argument():
 def test_parameters_beyond_their_bounds_are_named(model, name):
     with pytest.raises(ValueError, match=rf"\b{name}\b"):
         model.fit(X, Y)
+
+
+def test_rows_whose_differences_overflow_are_refused_by_name():
+    rows = X.copy()
+    rows[:, 0] = np.where(X[:, 0] > 0, 1.0, -1.0) * np.finfo(float).max
+    with pytest.raises(ValueError, match=r"\bX\b"):
+        NystroemFeatures(5, kernel="linear", landmarks="class-kmeans", random_state=0).fit(rows, Y)

@@ -267,7 +267,7 @@ class NystroemFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         if not keep.any():
             raise ValueError(
                 f"The {name} kernel of the landmarks is zero: every feature is constant at 0. "
-                "Check X, or use another kernel."
+                "Check X and sample_weight, or use another kernel."
             )
         # Largest eigenvalue first, and of each vector's two signs the one whose largest entry is
         # positive: the same landmarks give the same features whatever LAPACK does.

@@ -486,7 +486,8 @@ def check_drop(drop: Any) -> None:
     """Refuse columns to drop that are no list of names."""
     if isinstance(drop, str):
         raise ValueError(f"drop must be a list of column names; got the text {drop!r}.")
-    if not isinstance(drop, Iterable) or not all(isinstance(name, str) for name in drop):
+    names = list(drop) if isinstance(drop, Iterable) and getattr(drop, "ndim", 1) else [None]
+    if not all(isinstance(name, str) for name in names):
         raise ValueError(f"drop must be a list of column names; got {drop!r}.")
 
 
