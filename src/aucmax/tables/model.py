@@ -486,7 +486,7 @@ def check_drop(drop: Any) -> None:
     """Refuse columns to drop that are no list of names."""
     if isinstance(drop, str):
         raise ValueError(f"drop must be a list of column names; got the text {drop!r}.")
-    names = list(drop) if isinstance(drop, Iterable) and getattr(drop, "ndim", 1) else [None]
+    names = list(drop) if isinstance(drop, Iterable) and getattr(drop, "ndim", 1) != 0 else [None]
     if not all(isinstance(name, str) for name in names):
         raise ValueError(f"drop must be a list of column names; got {drop!r}.")
 
