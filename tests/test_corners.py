@@ -257,7 +257,7 @@ def test_columns_to_drop_are_names(drop):
         TableModel(drop=drop, **TABLE).fit(X, Y)
 
 
-@pytest.mark.parametrize("y", [1, "y", {"y": 1}, None])
+@pytest.mark.parametrize("y", [1, "y", {"y": 1}, None, RAGGED])
 def test_labels_of_a_table_are_one_per_row(y):
     with pytest.raises((TypeError, ValueError), match=r"\by must hold one label per row|\by\b.*None"):
         TableModel(**TABLE).fit(X, y)
@@ -321,3 +321,11 @@ def test_rows_whose_differences_overflow_are_refused_by_name():
     rows[:, 0] = np.where(X[:, 0] > 0, 1.0, -1.0) * np.finfo(float).max
     with pytest.raises(ValueError, match=r"\bX\b"):
         NystroemFeatures(5, kernel="linear", landmarks="class-kmeans", random_state=0).fit(rows, Y)
+
+
+def test_a_picture_of_rows_that_overflow_is_refused_by_name():
+    rows = X.copy()
+    rows[4, 1] = np.finfo(float).max
+    fitted = clone(KERNEL).set_params(standardize=True).fit(X / 100, Y)
+    with pytest.raises(ValueError, match="row 4 of X is too extreme"):
+        LandmarkCoverageDisplay.from_estimator(fitted, rows, Y)

@@ -371,10 +371,15 @@ class LandmarkCoverageDisplay:
         if classes is not None and classes.shape != (X.shape[0],):
             raise ValueError(f"y has shape {classes.shape} for {X.shape[0]} rows of X.")
         random = random_generator(random_state)
+        drawn = np.arange(X.shape[0])
         if X.shape[0] > max_rows:
             drawn = np.sort(random.choice(X.shape[0], max_rows, replace=False))
             X, classes = X[drawn], None if classes is None else classes[drawn]
-        rows = estimator._scaled(X)
+        with np.errstate(over="ignore", invalid="ignore"):  # found and named
+            rows = estimator._scaled(X)
+        finite = np.isfinite((rows.toarray() if is_sparse(rows) else rows).sum(axis=1))
+        if not finite.all():
+            raise ValueError(f"row {drawn[finite.argmin()]} of X is too extreme for this model.")
         some = random.permutation(len(made.landmarks_))[: -(-len(made.landmarks_) // 2)]
         display = cls(
             _nearest(rows, made.landmarks_, made),

@@ -103,7 +103,11 @@ def _target(y: Any, name: str) -> pl.Series:
         )
     if len(getattr(y, "shape", ())) == 2:
         y = column_or_1d(np.asarray(y), warn=True)
-    if isinstance(y, str | dict) or not np.ndim(y):
+    try:
+        single = isinstance(y, str | dict) or not np.ndim(y)
+    except ValueError as error:  # lists of different lengths
+        raise ValueError(f"y must hold one label per row: {error}") from None
+    if single:
         raise TypeError(f"y must hold one label per row; got {y!r}.")
     series = as_series(y, name)
     if series.dtype in (pl.String, pl.Categorical, pl.Enum):
