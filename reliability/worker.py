@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import faulthandler
 import os
+import shutil
 import signal
 import sys
 import tempfile
@@ -41,11 +42,12 @@ class Worker:
     def _start(self) -> None:
         context = get_context("spawn")  # a fork would inherit the state of threads
         self.connection, theirs = context.Pipe()
-        handle, log = tempfile.mkstemp(prefix="reliability-", suffix=".log")
-        os.close(handle)
-        self._log = Path(log)
-        self._process = context.Process(target=_work, args=(theirs, log, *self._arguments))
-        with _environment({name: str(self._threads) for name in _THREADS}):
+        # Temporary files of cases go there, too: a process that is killed does not remove its own.
+        self._folder = Path(tempfile.mkdtemp(prefix="reliability-"))
+        self._log = self._folder / "output.log"
+        self._process = context.Process(target=_work, args=(theirs, str(self._log), *self._arguments))
+        threads = {name: str(self._threads) for name in _THREADS}
+        with _environment({**threads, "TMPDIR": str(self._folder)}):
             self._process.start()
         theirs.close()
 
@@ -120,7 +122,7 @@ class Worker:
                 os.killpg(self._process.pid, signal.SIGKILL)
         self._process.kill()
         self._process.join()
-        self._log.unlink(missing_ok=True)
+        shutil.rmtree(self._folder, ignore_errors=True)
 
 
 def _work(connection: Connection, log: str, module: str, seed: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 import time
 
 from reliability.harness import Case, Violation
@@ -11,12 +12,17 @@ FULL = 6
 
 
 def case(number: int, seed: int) -> Case:
-    """0 keeps its promise, 1 breaks it, 2 hangs, 3 ends the process, 4 raises; the rest keep it."""
-    runs = {1: _broken, 2: _hangs, 3: _dies, 4: _raises}
+    """0 keeps its promise, 1 breaks it, 2 hangs, 3 ends the process, 4 raises, 5 leaves a file."""
+    runs = {1: _broken, 2: _hangs, 3: _dies, 4: _raises, 5: _leaves}
     return Case(f"made case {number} of seed {seed}", runs.get(number, _kept), limit=0.5)
 
 
 def _kept() -> str:
+    return "kept"
+
+
+def _leaves() -> str:
+    tempfile.mkdtemp()
     return "kept"
 
 

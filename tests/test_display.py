@@ -119,5 +119,5 @@ def test_coverage_is_refused_where_there_are_no_landmarks_or_bandwidth():
         with pytest.raises(ValueError, match="models with landmarks and a bandwidth"):
             LandmarkCoverageDisplay.from_estimator(model.fit(X, y), X)
     model = KernelAUCClassifier(preset="paper", n_landmarks=20, random_state=0).fit(X, y)
-    with pytest.raises(ValueError, match="y has shape .3,. for 300 rows"):
+    with pytest.raises(ValueError, match=r"y has shape \(3,\) for 300 rows"):
         LandmarkCoverageDisplay.from_estimator(model, X, y[:3])

@@ -67,6 +67,12 @@ def test_the_command_fails_and_records_if_anything_was_violated(monkeypatch, tmp
     assert [row["number"] for row in kept if "number" in row] == [1]
 
 
+def test_what_cases_leave_behind_is_removed_with_their_process(monkeypatch, tmp_path):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    assert harness.run_check(MADE, [5, 3]).outcomes == {"kept": 1, "died": 1}
+    assert not list(tmp_path.iterdir())
+
+
 def test_time_may_be_limited():
     assert harness.run_check(MADE, harness.all_numbers(None), minutes=0.0).cases == 0
 
