@@ -60,6 +60,16 @@ def test_a_libsvm_line_without_end_is_refused(tmp_path, monkeypatch):
         read_table(path)
 
 
+def test_a_long_number_in_a_wrong_line_is_found_at_once(tmp_path):
+    """With a pattern that tries every length of it this takes minutes."""
+    path = tmp_path / "a.libsvm"
+    path.write_text("1 1:" + "9" * 200_000 + "x\n")
+    with pytest.raises(
+        TableError, match="is not as LIBSVM writes it"
+    ):
+        read_table(path)
+
+
 # Text
 
 
@@ -142,6 +152,9 @@ def test_an_array_of_a_model_that_is_larger_than_its_file_is_refused(tmp_path, s
     path = save_model(LinearAUCClassifier().fit(X, X[:, 0] > 0), tmp_path / "m.aucmax")
     repacked(path, lambda _: npy(shape, values=b"\0" * 24))
     with pytest.raises(ModelFileError, match=r"declares .* and holds 24 bytes"):
+        load_model(path)
+    repacked(path, lambda _: b"\x93NUMPY\x01\x00\x05\x00{'}}}\n")
+    with pytest.raises(ModelFileError, match=r"is no array \("):
         load_model(path)
 
 

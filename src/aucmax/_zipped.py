@@ -26,7 +26,13 @@ def check_arrays(file: zipfile.ZipFile) -> None:
         if not member.filename.endswith(".npy"):
             continue
         with file.open(member) as stream:
-            shape, dtype = _read_header(stream)
+            try:
+                shape, dtype = _read_header(stream)
+            except Exception as error:  # whatever is wrong in a header, it is wrong with the file
+                reason = " ".join(str(error).split())[:100]
+                raise DeclaredSizeError(
+                    f"its part {member.filename!r} is no array ({reason})"
+                ) from None
             held = member.file_size - stream.tell()
         declared = math.prod(shape) * dtype.itemsize
         if declared > held and not dtype.hasobject:

@@ -26,6 +26,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from aucmax import __version__
 from aucmax._checks import warn_user
 from aucmax._files import replacing
@@ -316,8 +318,8 @@ def _whole(path: Path) -> Iterator[None]:
         ValueError,
     ) as error:
         raise ModelFileError(
-            f"{path} is truncated or damaged ({str(error).strip('.')}): get the file again from where "
-            "it was made."
+            f"{path} is truncated or damaged ({_brief(error)}): get the file again from where it was "
+            "made."
         ) from None
 
 
@@ -389,6 +391,7 @@ def _load(data: bytes, manifest: dict[str, Any], path: Path) -> Any:
             f"{path} has been altered: it says that it holds a {manifest.get('kind')}, and holds a "
             f"{type(model).__name__}."
         )
+    _check_scores(model, path)
     if _minor(saved.get("scikit-learn")) != _minor(here["scikit-learn"]):
         warn_user(
             f"{path} was saved with scikit-learn {saved.get('scikit-learn')} and is read with "
@@ -398,8 +401,26 @@ def _load(data: bytes, manifest: dict[str, Any], path: Path) -> Any:
     return model
 
 
+def _check_scores(model: Any, path: Path) -> None:
+    """Refuse a classifier of ours that cannot score a row: something in it is not what it should be."""
+    model = getattr(model, "model_", model)  # the numbers of a table's columns go there
+    if not type(model).__module__.startswith("aucmax.") or not hasattr(model, "decision_function"):
+        return
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of names that these columns lack
+            model.decision_function(np.zeros((1, model.n_features_in_)))
+    except (ValueError, MemoryError):
+        return  # zeros may be too extreme for it, or memory short
+    except Exception as error:
+        raise ModelFileError(
+            f"{path} has been altered: its model cannot score a row ({_brief(error)})."
+        ) from None
+
+
 def _brief(error: Exception) -> str:
-    text = " ".join(str(error).split()).strip(".")
+    """An error in one line, with what cannot be printed left out."""
+    text = " ".join("".join(c if c.isprintable() else " " for c in str(error)).split()).strip(".")
     return f"{type(error).__name__}: {text}"[:200]
 
 

@@ -28,8 +28,11 @@ __all__ = [
 #: The name of the labels' column; features are f1, f2 and so on.
 TARGET = "target"
 
-_NUMBER = rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?"
-_LINE = re.compile(rb"\s*" + _NUMBER + rb"(\s+qid:\d+)?(\s+[1-9]\d*:" + _NUMBER + rb")*\s*(#.*)?\s*")
+# Possessive, so that a long number in a line that does not match is not tried in every length.
+_NUMBER = rb"[+-]?+(?:\d++(?:\.\d*+)?+|\.\d++)(?:[eE][+-]?+\d++)?+"
+_LINE = re.compile(
+    rb"\s*+" + _NUMBER + rb"(?:\s++qid:\d++)?+(?:\s++[1-9]\d*+:" + _NUMBER + rb")*+\s*+(?:#.*+)?+\s*+"
+)
 _WHOLE = re.compile(rb"\s*([+-]?\d+(\s|$)|$|#)")
 #: The last feature of a line, before any remark.
 _LAST = re.compile(rb"^[^#]*\s(\d+):")
