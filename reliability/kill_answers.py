@@ -98,7 +98,7 @@ class Answer:
             if not np.allclose(ours["chosen"], theirs["chosen"], rtol=1e-6):
                 raise Violation(f"C and gamma are {theirs['chosen']}, not {ours['chosen']}.")
         apart = float(np.abs(found - expected).max() / np.abs(expected).max())
-        # Newton ends within tol = 1e-8 of the minimum, and so within some multiple of its root in scores.
+        # Newton ends within tol = 1e-8 of the minimum, so scores within a multiple of its root.
         if apart > (0.0 if "sgd" in program.words else 2e-3):
             raise Violation(f"Scores differ by {apart:.2g} of the largest.")
 
