@@ -42,8 +42,8 @@ def _fit(name: str) -> Program:
     return Program("fit", f"a fit with a checkpoint ({name})", ("fit", name, "INPUTS/rows.npz"), SCORES)
 
 
-_TRAIN = "train INPUTS/train.csv --target y -o m.aucmax --landmarks 60"
-_PREDICT = "predict INPUTS/m.aucmax INPUTS/new.csv --id id --rows 2000"
+_TRAIN = "train INPUTS/train.csv --target y -o m.aucmax --force --landmarks 60"
+_PREDICT = "predict INPUTS/m.aucmax INPUTS/new.csv --id id --rows 2000 --force"
 _PAPER = "paper table2 --quick --data spambase --data-dir INPUTS --landmarks 20 --out results"
 
 PROGRAMS = {
@@ -98,7 +98,8 @@ class Answer:
             if not np.allclose(ours["chosen"], theirs["chosen"], rtol=1e-6):
                 raise Violation(f"C and gamma are {theirs['chosen']}, not {ours['chosen']}.")
         apart = float(np.abs(found - expected).max() / np.abs(expected).max())
-        if apart > (0.0 if "sgd" in program.words else 1e-4):
+        # Newton ends within tol = 1e-8 of the minimum, so scores within a multiple of its root.
+        if apart > (0.0 if "sgd" in program.words else 2e-3):
             raise Violation(f"Scores differ by {apart:.2g} of the largest.")
 
     def _same_model(self, program: Program, folder: Path, must: bool) -> None:
@@ -168,9 +169,11 @@ def answer_of(program: Program, seed: int, launcher: Launcher) -> Answer:
     inputs = place / "inputs"
     with (place / ".lock").open("a") as lock:
         hold(lock, wait=True)
-        if not (inputs / "m.aucmax").exists():
+        if not (inputs / "spambase.data").exists():
             shutil.rmtree(inputs, ignore_errors=True)
-            _make_inputs(inputs, seed, launcher)
+            _make_inputs(inputs, seed)
+        if program.kind == "predict" and not (inputs / "m.aucmax").exists():
+            _make_model(inputs, launcher)
         if not about.exists():
             shutil.rmtree(folder, ignore_errors=True)
             found = _made(program, Answer(inputs, folder, 0.0, []), launcher)
@@ -205,8 +208,8 @@ def _code_hash() -> str:
     return digest.hexdigest()[:12]
 
 
-def _make_inputs(folder: Path, seed: int, launcher: Launcher) -> None:
-    """Rows for the fits, tables for the commands, a file of the paper's, and a model last of all."""
+def _make_inputs(folder: Path, seed: int) -> None:
+    """Rows for the fits, tables for the commands, and last of all a file of the paper's."""
     folder.mkdir()
     rng = np.random.default_rng([seed, 1])
     X = rng.normal(size=(3000, 6))
@@ -221,6 +224,9 @@ def _make_inputs(folder: Path, seed: int, launcher: Launcher) -> None:
         for row, up in zip(values, spam, strict=True)
     )
     (folder / "spambase.data").write_text("\n".join(lines) + "\n")
+
+
+def _make_model(folder: Path, launcher: Launcher) -> None:
     words = "train train.csv --target y -o m.aucmax --landmarks 60 --preset paper"
     pid = launcher.start(["aucmax", *words.split()], folder)
     if launcher.wait(pid, 120.0) != 0:

@@ -59,10 +59,15 @@ def given_map(X, **parameters):
     [
         KernelAUCClassifierCV(3, random_state=0),
         LinearAUCClassifierCV(3),
-        KernelAUCClassifierCV(2, gammas=2, map_per_fold=True, random_state=0),
     ]
 )
 def test_scikit_learn_contract(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
+@parametrize_with_checks([KernelAUCClassifierCV(2, gammas=2, map_per_fold=True, random_state=0)])
+def test_scikit_learn_contract_with_a_map_per_fold(estimator, check):
     check(estimator)
 
 
