@@ -356,11 +356,17 @@ def heavy(value):
 @pytest.mark.parametrize(
     "weight", [heavy(1e30), heavy(1e-300), np.where(y == 1, 1e30, 1.0)], ids=["huge", "tiny", "class"]
 )
-def test_uneven_weights_give_finite_scores(name, weight):
+def test_uneven_weights_give_finite_scores_or_are_named(name, weight):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # such a fit may be far from its optimum
-        model = MODELS[name].fit(X, y, sample_weight=weight)
-    assert np.isfinite(model.decision_function(X)).all()
+        try:
+            scores = MODELS[name].fit(X, y, sample_weight=weight).decision_function(X)
+        except ValueError as error:  # where products overflow depends on rounding
+            refusal, scores = str(error), np.zeros(1)
+        else:
+            refusal = ""
+    assert not refusal or ("sample_weight" in refusal and weight.max() == 1e30)
+    assert np.isfinite(scores).all()
 
 
 @pytest.mark.parametrize(

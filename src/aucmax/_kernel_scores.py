@@ -436,7 +436,8 @@ class KernelScores:
         """Rows in the dtype of kernel values; refused if not even the landmarks fit."""
         n_rows, width, count = X.shape[0], self._width(X.shape[0]), self._count(X.shape[0])
         if n_rows * width * 8 > FLOAT64_BYTES:
-            if self.scaler_ is None and not is_elsewhere(X) and not _fits_float32(X):
+            as_it_is = getattr(self, "scaler_", self) is None  # before a fit it is not known
+            if as_it_is and not is_elsewhere(X) and not _fits_float32(X):
                 raise ValueError(
                     "X is left as it is, and its entries are so large or small that squared distances "
                     "overflow or vanish in float32, in which kernel values of so many rows are held. "
