@@ -53,7 +53,15 @@ def fit(name: str, data: str) -> None:
 
 
 def run(program: list[str]) -> None:
-    """Run ``["fit", name, data]`` or ``["aucmax", arguments...]``, as a command of that name would."""
+    """Run ``["fit", name, data]`` or ``["aucmax", arguments...]``, as a command of that name would.
+
+    ``["limited", order]`` runs a program where there is little room, and judges what it leaves.
+    """
+    if program[0] == "limited":
+        from reliability.small_disk import run_limited
+
+        run_limited(json.loads(program[1]))
+        return
     if program[0] == "fit":
         fit(*program[1:])
     else:
