@@ -64,9 +64,7 @@ def test_a_long_number_in_a_wrong_line_is_found_at_once(tmp_path):
     """With a pattern that tries every length of it this takes minutes."""
     path = tmp_path / "a.libsvm"
     path.write_text("1 1:" + "9" * 200_000 + "x\n")
-    with pytest.raises(
-        TableError, match="is not as LIBSVM writes it"
-    ):
+    with pytest.raises(TableError, match="is not as LIBSVM writes it"):
         read_table(path)
 
 
