@@ -25,7 +25,7 @@ from reliability.harness import Case, Violation
 FULL = 50
 
 #: Seconds after which no process of the cluster may be left.
-GONE = 20.0
+GONE = 45.0
 
 #: Seconds that a fit waits for workers when there are none; shorter than its default.
 NO_WORKERS = 8.0

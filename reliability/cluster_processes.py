@@ -32,7 +32,7 @@ class Cluster:
         local = ["--host", "127.0.0.1", "--no-dashboard"]
         self._processes = [self._start("scheduler", *place, *local, "--port", "0")]
         options = [*place, *local, "--nthreads", "1", "--memory-limit", memory]
-        options += ["--nanny" if nanny else "--no-nanny", "--death-timeout", "30"]
+        options += ["--nanny" if nanny else "--no-nanny", "--death-timeout", "10"]
         self._processes += [self._start("worker", *options) for _ in range(workers)]
         self._count = workers
 

@@ -289,6 +289,31 @@ def test_a_cluster_where_no_worker_works_is_named(problem, monkeypatch, paused):
     assert not hasattr(model, "classes_")
 
 
+@pytest.mark.parametrize("when", ["sending", "waiting"])
+def test_a_client_that_was_closed_is_named(problem, monkeypatch, when):
+    X, y = problem
+    with distributed.LocalCluster(n_workers=1, processes=False, dashboard_address=":0") as cluster:
+        client = distributed.Client(cluster)
+        scores, gather = DaskOperator.scores, distributed.Client.gather
+
+        def closed_before_sending(self, coef):
+            client.close()
+            return scores(self, coef)
+
+        def closed_while_waiting(self, futures):
+            self.close()
+            return gather(self, futures)
+
+        if when == "sending":
+            monkeypatch.setattr(DaskOperator, "scores", closed_before_sending)
+        else:
+            monkeypatch.setattr(distributed.Client, "gather", closed_while_waiting)
+        model = small()
+        with pytest.raises(OSError, match="The Dask client was closed during the fit"):
+            model.fit(da.from_array(X, chunks=(400, 6)), y)
+    assert not hasattr(model, "classes_")
+
+
 def test_a_scheduler_that_does_not_answer_is_named():
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))

@@ -100,7 +100,11 @@ def gathered(client: Any, futures: Any) -> Any:
             f"Dask gave up task {error.task!r}, since each worker that began it died, as they do when "
             "out of memory: use smaller partitions, fewer landmarks (n_landmarks), or larger workers."
         ) from None
-    except (CancelledError, distributed.comm.CommClosedError, TimeoutError) as error:
+    except (CancelledError, distributed.comm.CommClosedError, TimeoutError, RuntimeError) as error:
+        if client.status == "closed":
+            raise _closed() from None
+        if isinstance(error, RuntimeError):  # a task's own, or Dask's
+            raise
         raise OSError(
             f"The Dask scheduler at {_address(client)} was lost during the fit "
             f"({type(error).__name__}): check that it runs, connect anew and fit again."
@@ -139,10 +143,18 @@ def _address(client: Any) -> str:
     return str(client.scheduler.address) if client.scheduler else "?"
 
 
+def _closed() -> OSError:
+    return OSError("The Dask client was closed during the fit: make another one and fit again.")
+
+
 @contextmanager
-def large_tasks() -> Iterator[None]:
-    """Tasks carry vectors of a number a row, on purpose: no warning that they are large."""
+def sending() -> Iterator[None]:
+    """Send tasks. They carry vectors of a number a row, on purpose: no warning that they are large."""
     import dask
 
-    with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 TB"}):
-        yield
+    closed = getattr(library().client, "ClosedClientError", ())  # not in older versions
+    try:
+        with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 TB"}):
+            yield
+    except closed:
+        raise _closed() from None

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from aucmax.distributed.client import gathered, large_tasks
+from aucmax.distributed.client import gathered, sending
 from aucmax.operators import ALL, BlockOperator, FeatureOperator, KernelOperator, Operator
 from aucmax.pairs import Floats, Indices
 from aucmax.plan import solver_bytes
@@ -57,13 +57,13 @@ class DaskOperator:
         self.room = min(self.n_rows, SAMPLE_ROWS * n_columns)
 
     def scores(self, coef: Floats) -> Floats:
-        with large_tasks():
+        with sending():
             asked = self._client.map(_scores, self._pieces, [coef] * len(self._pieces), pure=False)
             return np.concatenate(gathered(self._client, asked))
 
     def pullback(self, gradient: Floats) -> Floats:
         slices = np.split(gradient, self._starts[1:-1])
-        with large_tasks():
+        with sending():
             sums = self._client.map(_pullback, self._pieces, slices, pure=False)
             while len(sums) > FAN_IN:
                 groups = [sums[i : i + FAN_IN] for i in range(0, len(sums), FAN_IN)]
@@ -75,7 +75,8 @@ class DaskOperator:
         split = by_part(self._starts, index)
         pieces = [self._pieces[number] for number, _, _ in split]
         inside = [local for _, _, local in split]
-        asked = self._client.map(_rows, pieces, inside, [columns] * len(inside), pure=False)
+        with sending():
+            asked = self._client.map(_rows, pieces, inside, [columns] * len(inside), pure=False)
         order = np.argsort(np.concatenate([place for _, place, _ in split]))
         found: Array = np.concatenate(gathered(self._client, asked))[order]
         return found
@@ -88,7 +89,7 @@ class DaskOperator:
         split = by_part(self._starts, index)
         pieces = [self._pieces[number] for number, _, _ in split]
         inside = [local for _, _, local in split]
-        with large_tasks():
+        with sending():
             few = self._client.map(_restricted, pieces, inside, pure=False)
         lengths = [local.size for local in inside]
         return DaskOperator(self._client, few, lengths, self.n_columns, self._row_bytes)

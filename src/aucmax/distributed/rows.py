@@ -16,7 +16,7 @@ from sklearn.utils.validation import validate_data
 
 from aucmax._checks import check_rows, is_dask, is_sparse
 from aucmax._memory import NoMemoryError, available_bytes, format_bytes, parse_bytes
-from aucmax.distributed.client import default_client, gathered, large_tasks
+from aucmax.distributed.client import default_client, gathered, sending
 from aucmax.distributed.operator import DaskOperator, by_part, driver_bytes, make_piece
 from aucmax.pairs import Floats, Indices
 from aucmax.plan import pays_to_project
@@ -123,7 +123,7 @@ class DaskRows:
         else:
             validate_data(estimator, X._meta, skip_check_array=True)
             width = len(names)
-        with large_tasks():
+        with sending():
             raw = client.compute(list(np.ravel(X.to_delayed())))
             numbers = range(len(raw))
             parts = client.map(
@@ -159,7 +159,8 @@ class DaskRows:
     def taken(self, index: Indices) -> DaskRows:
         """Some rows alone, in order; they stay where they are."""
         inside = [local for _, _, local in by_part(self._starts, index, every=True)]
-        parts = self._client.map(_take, self._parts, inside, pure=False)
+        with sending():
+            parts = self._client.map(_take, self._parts, inside, pure=False)
         return self._with(parts=parts, lengths=[local.size for local in inside])
 
     def __getitem__(self, index: Any) -> Array:
@@ -171,12 +172,11 @@ class DaskRows:
             return np.empty((0, self.shape[1]), self.dtype)
         parts = [self._parts[number] for number, _, _ in split]
         prepare = self._prepare()
-        asked = self._client.map(
-            lambda part, local: prepare([_take(part, local)]),
-            parts,
-            [local for _, _, local in split],
-            pure=False,
-        )
+        inside = [local for _, _, local in split]
+        with sending():
+            asked = self._client.map(
+                lambda part, local: prepare([_take(part, local)]), parts, inside, pure=False
+            )
         order = np.argsort(np.concatenate([place for _, place, _ in split]))
         found: Array = stacked(gathered(self._client, asked))[order]
         return found
@@ -184,7 +184,7 @@ class DaskRows:
     def map_parts(self, function: Callable[[Any], Any]) -> list[Any]:
         """What a function gives for the rows of each partition, brought here."""
         prepare = self._prepare()
-        with large_tasks():
+        with sending():
             asked = self._client.map(lambda part: function(prepare([part])), self._parts, pure=False)
             return list(gathered(self._client, asked))
 
@@ -203,7 +203,7 @@ class DaskRows:
         slices = np.split(weight, self._starts[1:-1])
         present = [i for i, own in enumerate(slices) if own.any()]
         parts, own = [self._parts[i] for i in present], [slices[i] for i in present]
-        with large_tasks():
+        with sending():
             found = gathered(self._client, self._client.map(measure, parts, own, pure=False))
         share = np.array([each.sum() for each in own]) / weight.sum()
         means, variances = np.array([m for m, _ in found]), np.array([v for _, v in found])
@@ -231,7 +231,7 @@ class DaskRows:
             out: Array = mapped.linear(prepare([part]), coef)
             return out
 
-        with large_tasks():
+        with sending():
             mapped = self._client.submit(same, feature_map, pure=False)
             asked = self._client.map(score, self._parts, [mapped] * len(self._parts), pure=False)
             return np.concatenate(gathered(self._client, asked))
@@ -260,7 +260,7 @@ class DaskRows:
         count = max(sum(threads.values()), int(np.ceil(size / (_PIECE_SHARE * smallest))))
         groups = _even_groups(self._lengths, count)
         prepare = self._prepare()
-        with large_tasks():
+        with sending():
             mapped = self._client.submit(same, feature_map, pure=False)
             # Each worker gets its share: where partitions happen to be, it might be all or none.
             homes = [address for address, own in threads.items() for _ in range(own)]
@@ -343,7 +343,10 @@ def _checked(part: Any, number: int, names: list[Any] | None, width: int, dtype:
 
 def _brought(client: Any, values: Any) -> Any:
     """One number or label a row, here."""
-    return gathered(client, client.compute(values)) if is_dask(values) else values
+    if not is_dask(values):
+        return values
+    with sending():
+        return gathered(client, client.compute(values))
 
 
 def _even_groups(lengths: Sequence[int], count: int) -> list[list[int]]:
