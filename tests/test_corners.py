@@ -329,3 +329,13 @@ def test_a_picture_of_rows_that_overflow_is_refused_by_name():
     fitted = clone(KERNEL).set_params(standardize=True).fit(X / 100, Y)
     with pytest.raises(ValueError, match="row 4 of X is too extreme"):
         LandmarkCoverageDisplay.from_estimator(fitted, rows, Y)
+
+
+def test_a_positive_label_that_is_an_array_is_named():
+    with pytest.raises(TypeError, match="positive must be one label"):
+        TableModel(positive=np.array([])).fit(np.zeros((4, 1)), [0, 1, 0, 1])
+
+
+def test_an_interval_of_hardly_any_confidence_holds_its_auc():
+    found = roc_auc_interval([0, 1, 0, 1, 1], [0.1, 0.9, 0.4, 0.3, 0.8], confidence=1e-300)
+    assert found.low <= found.auc <= found.high

@@ -107,7 +107,7 @@ def roc_auc_interval(
     centre = np.log(auc / (1.0 - auc))
     half = _quantile(confidence) * error / (auc * (1.0 - auc))
     low, high = (float(_logistic(centre + side * half)) for side in (-1, 1))
-    return AUCInterval(auc, low, high, error)
+    return AUCInterval(auc, min(low, auc), max(high, auc), error)  # rounding must not part them
 
 
 def compare_roc_auc(

@@ -117,6 +117,8 @@ def _target(y: Any, name: str) -> pl.Series:
 
 def _find(labels: list[Any], wanted: Any) -> int | None:
     """The place of a label, which may come as text: "1" for 1.0, "true" for True."""
+    if not isinstance(wanted, str) and np.ndim(wanted):
+        raise TypeError(f"positive must be one label; got {wanted!r}.")
     for i, label in enumerate(labels):
         if label == wanted or str(label).lower() == str(wanted).strip().lower():
             return i
