@@ -330,6 +330,7 @@ KILLED = """
 """
 
 
+@pytest.mark.slow
 def test_a_run_killed_anywhere_goes_on_where_it_was(tiny, tmp_path):
     import pickle
 
