@@ -134,7 +134,7 @@ def test_less_effort_is_less_work(problem, monkeypatch):
     for effort in (0.2, 1.0):
         read.append(0)
         KernelAUCClassifier(effort=effort, random_state=0).fit(X, y)
-    assert read[0] < 0.2 * read[1]
+    assert read[0] < 0.5 * read[1]
 
 
 @pytest.mark.parametrize("budget", [0, -1.0, float("nan"), "ten"])
