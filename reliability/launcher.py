@@ -54,6 +54,11 @@ class Launcher:
         code = self._ask({"wait": pid, "seconds": seconds})
         return None if code is None else int(code)
 
+    @property
+    def running(self) -> bool:
+        """Whether the server is there."""
+        return self._server.poll() is None
+
     def close(self) -> None:
         assert self._server.stdin is not None
         assert self._server.stdout is not None
