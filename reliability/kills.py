@@ -8,7 +8,6 @@ sentence and no traceback, and the estimator is unfitted; no process outlives th
 from __future__ import annotations
 
 import atexit
-import functools
 import json
 import os
 import shutil
@@ -33,12 +32,15 @@ PATIENCE = 60.0
 SIGNALS = (signal.SIGKILL, signal.SIGINT)
 
 
-@functools.cache
+#: The server for all cases of this process; another is started should it have ended.
+_launchers: list[Launcher] = []
+
+
 def launcher() -> Launcher:
-    """One server for all cases of this process."""
-    made = Launcher()
-    atexit.register(made.close)
-    return made
+    if not _launchers or not _launchers[-1].running:
+        _launchers.append(Launcher())
+        atexit.register(_launchers[-1].close)
+    return _launchers[-1]
 
 
 def case(number: int, seed: int) -> Case:

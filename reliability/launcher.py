@@ -54,6 +54,11 @@ class Launcher:
         code = self._ask({"wait": pid, "seconds": seconds})
         return None if code is None else int(code)
 
+    @property
+    def running(self) -> bool:
+        """Whether the server is there."""
+        return self._server.poll() is None
+
     def close(self) -> None:
         assert self._server.stdin is not None
         assert self._server.stdout is not None
@@ -99,6 +104,9 @@ def serve() -> dict[str, Any] | None:
     for line in sys.stdin:
         order: dict[str, Any] = json.loads(line)
         if "program" in order:
+            until = time.monotonic() + 10.0  # that which tells of compiling ends when it is done
+            while _threads() and time.monotonic() < until:
+                time.sleep(0.01)
             assert not _threads(), f"A fork would lose the threads {_threads()}."
             pid = os.fork()
             if pid == 0:

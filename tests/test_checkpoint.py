@@ -189,7 +189,15 @@ model.fit(*make_classification(
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")
-@pytest.mark.parametrize("model", [NEWTON["kernel"], NEWTON["linear search"], EPOCHS["sgd"]], ids=repr)
+@pytest.mark.parametrize(
+    "model",
+    [
+        NEWTON["kernel"],
+        pytest.param(NEWTON["linear search"], marks=pytest.mark.slow),
+        pytest.param(EPOCHS["sgd"], marks=pytest.mark.slow),
+    ],
+    ids=repr,
+)
 def test_a_killed_process_is_gone_on_from_by_another(model, problem, tmp_path):
     X, y = problem
     path = tmp_path / "fit"

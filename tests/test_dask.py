@@ -113,7 +113,7 @@ def test_sparse_partitions_stay_sparse(client, problem):
     assert_same(small().fit(rows, y), small().fit(sparse.csr_matrix(thin), y), thin)
 
 
-@pytest.mark.parametrize("apart", [False, True])
+@pytest.mark.parametrize("apart", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_a_search_on_dask_finds_what_it_finds_in_memory(client, problem, apart):
     X, y = problem
     search = KernelAUCClassifierCV(
@@ -230,6 +230,7 @@ def test_a_worker_lost_in_the_middle_of_a_fit_is_survived(processes, problem, mo
     assert_same(found, expected, X)
 
 
+@pytest.mark.slow
 def test_traffic_is_as_foretold(processes):
     """Bytes that the system saw on the loopback, where each goes by way of the scheduler."""
     psutil = pytest.importorskip("psutil")
@@ -309,7 +310,8 @@ def test_a_client_that_was_closed_is_named(problem, monkeypatch, when):
         else:
             monkeypatch.setattr(distributed.Client, "gather", closed_while_waiting)
         model = small()
-        with pytest.raises(OSError, match="The Dask client was closed during the fit"):
+        closed = pytest.raises(OSError, match="The Dask client was closed during the fit")
+        with client.as_current(), closed:
             model.fit(da.from_array(X, chunks=(400, 6)), y)
     assert not hasattr(model, "classes_")
 
