@@ -104,7 +104,7 @@ def _target(y: Any, name: str) -> pl.Series:
     if len(getattr(y, "shape", ())) == 2:
         y = column_or_1d(np.asarray(y), warn=True)
     try:
-        single = isinstance(y, str | dict) or not np.asarray(y, dtype=object).ndim
+        single = isinstance(y, str | dict) or not np.asarray(y).ndim
     except ValueError as error:  # lists of different lengths
         raise ValueError(f"y must hold one label per row: {error}") from None
     if single:
