@@ -29,6 +29,9 @@ PATIENCE = 90.0
 #: with little memory may choose landmarks from fewer rows.
 SCORE, TOLERANCE = "score", 0.02
 
+#: A remark that may come before the sentence.
+NOTE = "compiling a loop for this machine"
+
 #: Under the limit as from the first line, or from when the imports are done, with so many bytes more.
 START = """
 import resource, sys
@@ -169,7 +172,7 @@ def _started(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def _sentence(done: subprocess.CompletedProcess[str]) -> str:
-    lines = [line for line in done.stderr.splitlines() if line.strip()]
+    lines = [line for line in done.stderr.splitlines() if line.strip() and NOTE not in line]
     if done.returncode != 2 or len(lines) != 1 or not lines[0].startswith("aucmax: "):
         raise Violation(f"exit code {done.returncode} and no single sentence:\n{done.stderr[-2500:]}")
     if "memory" not in lines[0] and "address space" not in lines[0] and "is free" not in lines[0]:

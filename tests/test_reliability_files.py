@@ -1,10 +1,11 @@
 """A slice of the reliability checks of files, disks and memory."""
 
+import sys
 import warnings
 
 import pytest
 
-from reliability import files
+from reliability import disks, files, memory
 from reliability.worker import run_case
 
 
@@ -25,3 +26,16 @@ def test_cases_of_files_follow_from_number_and_seed():
 def test_a_slice_of_mutated_files_holds(part):
     for number in range(part * 50, part * 50 + 50):
         holds(files, number, 11)
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs Linux")
+@pytest.mark.parametrize("number", [0, 3, 7])
+def test_a_slice_of_full_disks_holds(number):
+    holds(disks, number, 0)
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs Linux")
+@pytest.mark.parametrize("number", [9, 17])
+def test_a_slice_of_limits_of_memory_holds(number):
+    assert "aucmax" in memory.case(number, 1).name  # a command, whose limit is tight
+    holds(memory, number, 1)

@@ -12,9 +12,9 @@ from numbers import Real
 from typing import Any
 
 #: Address space that work takes beside its arrays. Libraries that are loaded on demand, and compiled
-#: loops, take 100 to 200 MB once; a thread takes 92 MB once for an arena of the allocator and a buffer
+#: loops, take 100 to 250 MB once; a thread takes 92 MB once for an arena of the allocator and a buffer
 #: of BLAS, and 8 MB for its stack whenever it is started (measured with OpenBLAS on Linux).
-_LIBRARY_SPACE, _THREAD_SPACE, _STACK_SPACE = 200 * 10**6, 100 * 10**6, 10 * 10**6
+_LIBRARY_SPACE, _THREAD_SPACE, _STACK_SPACE = 250 * 10**6, 100 * 10**6, 10 * 10**6
 
 #: What this process has taken once and for all: "libraries".
 _taken: set[str] = set()

@@ -102,12 +102,15 @@ def start_threads() -> None:
     def multiply(_: slice) -> None:
         with suppress(BrokenBarrierError):
             meeting.wait(1.0)
-        block = np.ones((64, 64))
+        block = np.ones((256, 256))
         block @ block
 
     over_blocks(multiply, count, 1, block_rows=1)
+    from scipy.linalg.blas import dgemm
+
     block = np.ones((256, 256))
     block @ block  # by BLAS's own threads
+    dgemm(1.0, block, block)  # SciPy has a BLAS of its own
 
 
 @cache
