@@ -13,7 +13,7 @@ class OutOfTimeError(Exception):
 
 
 class Deadline:
-    """So many seconds from now, less those spent already; without a number, never.
+    """The end of a time budget that began ``spent`` seconds ago; without a budget it never comes.
 
     >>> Deadline().over(), Deadline(0.0).over(), Deadline(60.0).part(0.5).left() < 31.0
     (False, True, True)
