@@ -340,7 +340,9 @@ def _linear_cv(rng: Rng) -> Target:
 
 def _streaming(rng: Rng) -> Target:
     kind = ("SGDAUCClassifier", "OAMClassifier", "SOLAMClassifier")[int(rng.integers(3))]
-    params = {"random_state": 0, "epochs": 2, "standardize": bool(rng.random() < 0.7)}
+    # Two epochs of SOLAM are a draw of luck on so few rows: its AUC is 0.88 to 0.98 by their order.
+    epochs = 15 if kind == "SOLAMClassifier" else 2
+    params = {"random_state": 0, "epochs": epochs, "standardize": bool(rng.random() < 0.7)}
     call = stream(kind) if rng.random() < 0.3 else classify(kind)
     return _estimator(kind, call, params)
 

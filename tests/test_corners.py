@@ -339,3 +339,34 @@ def test_a_positive_label_that_is_an_array_is_named():
 def test_an_interval_of_hardly_any_confidence_holds_its_auc():
     found = roc_auc_interval([0, 1, 0, 1, 1], [0.1, 0.9, 0.4, 0.3, 0.8], confidence=1e-300)
     assert found.low <= found.auc <= found.high
+
+
+@pytest.mark.parametrize("make", [np.asarray, pd.DataFrame], ids=["array", "frame"])
+def test_a_table_of_long_doubles_is_one_of_numbers(make):
+    model = TableModel(preset="paper", n_landmarks=10, Cs=[1.0], cv=2, random_state=0).fit(X, Y)
+    named = TableModel(preset="paper", n_landmarks=10, Cs=[1.0], cv=2, random_state=0)
+    named.fit(make(X.astype(np.longdouble)), Y)
+    long_ones = X.astype(np.longdouble)
+    np.testing.assert_array_equal(model.decision_function(long_ones), model.decision_function(X))
+    np.testing.assert_array_equal(
+        named.decision_function(make(long_ones)), named.decision_function(make(X))
+    )
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        TableModel(preset="paper", Cs=[1.0, 10.0], cv=2, n_landmarks=10),
+        KernelAUCClassifierCV(
+            preset="paper", Cs=[0.1, 10.0], cv=2, n_landmarks=10, kernel="polynomial"
+        ),
+        LinearAUCClassifier(),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+@pytest.mark.parametrize("size", [1e20, 1e300])
+def test_one_weight_beyond_all_others_is_named(model, size):
+    weight = np.ones(len(Y))
+    weight[7] = size
+    with pytest.raises(ValueError, match=r"sample_weight is too large in row 7: it is 1e\+(20|300)"):
+        model.fit(X, Y, sample_weight=weight)

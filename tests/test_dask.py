@@ -210,6 +210,7 @@ def processes():
         yield client
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # Dask tells of the dead worker
 def test_a_worker_lost_in_the_middle_of_a_fit_is_survived(processes, problem, monkeypatch):
     X, y = problem

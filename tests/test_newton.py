@@ -195,6 +195,13 @@ def test_rounding_ends_the_iteration_rather_than_looping():
     assert solution.objective[0] == pytest.approx(best, rel=1e-5)
 
 
+def test_far_from_the_origin_no_products_are_wasted_on_rounding():
+    F, positive, _ = problem(n=60, r=3)
+    counted = minimize(FeatureOperator(F + 1e9), [PairLoss(positive)], np.array([10.0]), tol=1e-7)
+    most = newton._ROUNDED_PRODUCTS + 5 * 3
+    assert counted.passes <= counted.n_iter * (2 * most + 20)
+
+
 def test_separable_data_reaches_the_large_margin():
     F = np.array([[2.0], [3.0], [-2.0], [-3.0]])
     positive = np.array([True, True, False, False])

@@ -200,6 +200,7 @@ def test_a_run_by_epochs_is_the_run_of_so_many_epochs(tiny):
     assert short["curve_points"][1]["auc"] == long["curve_points"][1]["auc"]
 
 
+@pytest.mark.slow
 def test_a_curve_takes_what_the_table_chose(tiny, tmp_path):
     cells = [Cell("tiny", "NSAUC", 0), Cell("tiny", "NSAUC", 0, curve=True)]
     with Store(tmp_path).open() as store:
@@ -249,13 +250,14 @@ def _full(_):
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
-def test_the_limit_gives_a_dash_with_its_reason_and_more_time_another_try(tiny, tmp_path):
+def test_the_limit_gives_a_dash_with_its_reason_and_more_time_another_try(tiny, tmp_path, monkeypatch):
+    monkeypatch.setattr(runner, "_TICK", 0.0)  # the limit is over before the first look
     cells = [Cell("tiny", "NBAUC", 0)]
     with Store(tmp_path).open() as store:
-        run_cells(Progress(cells, TINY, store, 0.01), {"tiny": tiny[0]}, tiny[1])
+        run_cells(Progress(cells, TINY, store, 1e-6), {"tiny": tiny[0]}, tiny[1])
         row = store.get(cells[0].key(TINY))
-        assert (row["status"], row["reason"]) == ("stopped", "over the limit of 0.01 s")
-        assert Progress(cells, TINY, store, 0.01).waiting() == []
+        assert (row["status"], row["reason"]) == ("stopped", "over the limit of 1e-06 s")
+        assert Progress(cells, TINY, store, 1e-6).waiting() == []
         assert Progress(cells, TINY, store, 60).waiting() == cells
         run_cells(Progress(cells, TINY, store, 60), {"tiny": tiny[0]}, tiny[1])
         assert store.get(cells[0].key(TINY))["status"] == "done"
@@ -421,6 +423,7 @@ def invoke(*arguments):
     return CliRunner().invoke(app, list(arguments))
 
 
+@pytest.mark.slow
 def test_one_command_gives_every_table_and_the_figure(tiny_paper, tmp_path):
     result = invoke(*tiny_paper)
     assert result.exit_code == 0, result.output

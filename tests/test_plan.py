@@ -140,6 +140,7 @@ def only(monkeypatch, name):
     monkeypatch.setattr("aucmax._kernel_scores.plan_fit", planned)
 
 
+@pytest.mark.slow
 def test_a_plan_counts_tuning_where_there_is_any(problem):
     X, _ = problem
     whole, quick = KernelAUCClassifier().plan(X), KernelAUCClassifier(effort=0.1).plan(X)

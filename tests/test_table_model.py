@@ -347,6 +347,7 @@ def test_y_and_groups_must_have_a_row_each(table):
         TableModel().fit(table.drop("rich"), table["rich"], groups=[1, 2])
 
 
+@pytest.mark.slow
 def test_by_default_what_is_best_is_found_out_without_flattery():
     rng = np.random.default_rng(0)
     columns = {f"noise {i}": rng.normal(size=1200) for i in range(8)}

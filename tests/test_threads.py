@@ -78,6 +78,7 @@ def test_work_over_blocks_does_not_spread_again():
     assert seen == [1] * 10
 
 
+@pytest.mark.slow
 def test_fits_in_threads_leave_blas_as_it_was():
     X = np.random.default_rng(0).normal(size=(300, 3))
     y = X[:, 0] * X[:, 1] > 0

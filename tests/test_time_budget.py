@@ -116,6 +116,7 @@ def test_epochs_end_when_time_is_over(problem, clock):
     assert 1 <= model.n_iter_ < 50
 
 
+@pytest.mark.slow
 def test_less_effort_is_less_work(problem, monkeypatch):
     assert sample_rows(0.1) < sample_rows(0.5) < sample_rows(1.0) == sample_rows(4.0)
     assert first_landmarks(0.1) < first_landmarks(1.0) == first_landmarks(4.0)

@@ -156,6 +156,7 @@ def test_a_metric_that_hurts_is_not_kept(monkeypatch):
     np.testing.assert_array_equal(model.decision_function(X), plain.decision_function(X))
 
 
+@pytest.mark.slow
 def test_columns_that_all_tell_the_same_keep_the_plain_distance_or_lose_nothing():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(1500, 6))
@@ -244,6 +245,7 @@ def beside(model):
     return found[0] if found else None
 
 
+@pytest.mark.slow
 def test_a_second_kernel_helps_where_columns_have_steps():
     X, y = steps(600)
     X_test, y_test = steps(4000, seed=1)
@@ -256,6 +258,7 @@ def test_a_second_kernel_helps_where_columns_have_steps():
     assert both.dual_coef_.shape == (1, 2 * len(both.feature_map_.landmarks_))
 
 
+@pytest.mark.slow
 def test_a_second_kernel_that_hurts_is_not_kept(monkeypatch):
     X, y = ring(400)
     stay = tuning.trials.Race.stay
@@ -355,6 +358,7 @@ def test_the_same_seed_gives_the_same_model():
     np.testing.assert_array_equal(first.decision_function(X), second.decision_function(X))
 
 
+@pytest.mark.slow
 def test_long_tails_are_brought_to_ranks():
     rng = np.random.default_rng(0)
     Z = rng.normal(size=(1500, 3))
@@ -521,6 +525,7 @@ def test_little_memory_tries_little_or_nothing():
         KernelAUCClassifier(metric="learned", max_memory="16MB", random_state=0).fit(X, y)
 
 
+@pytest.mark.slow
 def test_rows_in_a_file_find_what_rows_in_memory_do(tmp_path):
     X, y = ring(300)
     mapped = np.memmap(tmp_path / "rows", np.float64, "w+", shape=X.shape)
@@ -572,6 +577,7 @@ def test_a_minority_smaller_than_its_share_of_landmarks():
     assert roc_auc(y_test, model.decision_function(X_test)) > 0.8
 
 
+@pytest.mark.slow
 def test_sparse_rows_several_classes_and_weights():
     X, y = load_breast_cancer(return_X_y=True)
     kinds = np.where(y == 0, 0, 1 + (X[:, 0] > np.median(X[y == 1, 0])))
@@ -627,6 +633,7 @@ def test_moons_lose_nothing():
     assert roc_auc(y[300:], model.decision_function(X[300:])) > 0.985
 
 
+@pytest.mark.slow
 def test_a_search_learns_a_metric_for_each_fold_by_itself(monkeypatch):
     X, y = ring(500)
     X_test, y_test = ring(2000, seed=1)
@@ -665,6 +672,7 @@ def test_a_search_without_a_metric_tries_nothing():
     np.testing.assert_allclose(tried.Cs_[2], tried.settings_["C"])
 
 
+@pytest.mark.slow
 def test_coverage_tells_which_class_the_landmarks_miss():
     rng = np.random.default_rng(0)
     X = np.r_[rng.normal(size=(2000, 3)), 8.0 + rng.normal(size=(40, 3))]

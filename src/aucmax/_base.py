@@ -27,6 +27,7 @@ from aucmax._checks import (
     is_elsewhere,
     is_sparse,
     random_generator,
+    refuse_lone_weight,
     refuse_odd,
     warn_user,
 )
@@ -90,6 +91,7 @@ class RankingClassifier(ClassifierMixin, BaseEstimator):
             X, y = check_rows(self, X, y)
             check_classes(y)
             weight = check_weight(sample_weight, X.shape[0])
+            refuse_lone_weight(weight)
             present = np.flatnonzero(weight)
             self.classes_, codes = np.unique(y[present], return_inverse=True)
             if self.classes_.size < 2:

@@ -219,6 +219,17 @@ def check_weight(weight: Any, n_rows: int) -> np.ndarray:
     return weight
 
 
+def refuse_lone_weight(weight: np.ndarray) -> None:
+    """Refuse weights of which one is so large that float64 sees no other row beside it."""
+    row = int(weight.argmax())
+    others = float(weight.sum() - weight[row])
+    if others == 0.0 and np.count_nonzero(weight) > 1:
+        raise ValueError(
+            f"sample_weight is too large in row {row}: it is {weight[row]:.3g}, and all other rows "
+            "together vanish beside it in float64. Lower it, or give the others weight 0."
+        )
+
+
 def as_floats(name: str, values: Any) -> np.ndarray:
     """An array of numbers as float64; what is no number is refused, and infinite or NaN is not."""
     refuse_odd(name, values)

@@ -105,7 +105,10 @@ def as_series(values: Any, name: str) -> pl.Series:
         kind = getattr(values, "dtype", None)
         plain = values if hasattr(values, "to_numpy") else np.asarray(values, dtype=kind or object)
         if isinstance(kind, np.dtype) and kind.kind in "biufmM":
-            series = pl.Series(name, np.asarray(plain))
+            numbers = np.asarray(plain)
+            if kind == np.longdouble:  # polars has no such type
+                numbers = numbers.astype(np.float64)
+            series = pl.Series(name, numbers)
         else:
             series = _from_objects(name, plain)
     if str(series.dtype).endswith("128"):  # integers that NumPy does not have

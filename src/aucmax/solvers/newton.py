@@ -57,6 +57,9 @@ from aucmax.solvers.preconditioner import (
 )
 from aucmax.solvers.sample import Sample, draw_sample
 
+#: Products of conjugate gradients that few columns are given beyond their number.
+_ROUNDED_PRODUCTS = 20
+
 #: Relative residual at which conjugate gradients stop, unless a column needs more.
 _FORCING = 0.3
 
@@ -456,6 +459,9 @@ class Newton:
             near = _AFTER * self.tol * self.objective()[columns] / np.maximum(first, 1e-300)
             forcing = np.minimum(forcing, np.maximum(np.sqrt(near), _CLOSEST))
         limits = np.array([_MAX_PRODUCTS if factor else plain_limit for factor in factors])
+        # Without rounding, as many products as there are columns solve the system. Where several times
+        # as many have not, rounding keeps the residual up, and more of them would change nothing.
+        limits = np.minimum(limits, _ROUNDED_PRODUCTS + 5 * self.operator.n_columns)
         settled = first <= 0
         open_ = np.flatnonzero(~settled)
         count = 0
