@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 import textwrap
 import time
 from importlib import import_module
@@ -262,6 +263,13 @@ def test_the_limit_gives_a_dash_with_its_reason_and_more_time_another_try(tiny, 
         run_cells(Progress(cells, TINY, store, 60), {"tiny": tiny[0]}, tiny[1])
         assert store.get(cells[0].key(TINY))["status"] == "done"
         assert len(store.rows) == 1
+
+
+def test_a_folder_of_temporary_files_with_a_long_path_does_no_harm(tmp_path, monkeypatch):
+    far = tmp_path / ("d" * 90)
+    far.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(far))
+    assert runner._context().get_start_method() == "spawn"
 
 
 def test_what_one_seed_has_shown_to_take_too_long_is_not_tried_with_another(tiny, tmp_path):

@@ -11,6 +11,7 @@ import os
 import shutil
 import signal
 import sys
+import tempfile
 import threading
 import time
 import warnings
@@ -24,6 +25,9 @@ from typing import Any
 from aucmax.data import Dataset
 from aucmax.paper.protocol import Cell, Settings, cells_of, paper_rows, run_cell
 from aucmax.paper.store import Row, Store
+
+#: Bytes in the path of a folder that leave room for a socket's name: macOS has 104 for both.
+_LONGEST_FOLDER = 70
 
 #: Seconds between two looks at a running cell.
 _TICK = 0.5
@@ -189,8 +193,15 @@ def _run_apart(
 
 
 def _context() -> Any:
-    """Processes forked from a server that has the imports behind it, where there is such a thing."""
-    if "forkserver" not in multiprocessing.get_all_start_methods():
+    """Processes forked from a server that has the imports behind it, where there is such a thing.
+
+    The server listens on a socket in the folder of temporary files, and the path of a socket has at
+    most about a hundred characters.
+    """
+    if (
+        "forkserver" not in multiprocessing.get_all_start_methods()
+        or len(os.fsencode(tempfile.gettempdir())) > _LONGEST_FOLDER
+    ):
         return multiprocessing.get_context("spawn")
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["aucmax.paper.runner"])
