@@ -22,6 +22,7 @@ from aucmax import (
     fit_table,
     to_onnx,
 )
+from aucmax._base import balanced_threshold
 from aucmax.evaluation import evaluate
 from aucmax.features.landmarks import _distinct
 from aucmax.importance import mean_squared_gradient, permutation_importance
@@ -370,3 +371,62 @@ def test_one_weight_beyond_all_others_is_named(model, size):
     weight[7] = size
     with pytest.raises(ValueError, match=r"sample_weight is too large in row 7: it is 1e\+(20|300)"):
         model.fit(X, Y, sample_weight=weight)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        LinearAUCClassifier(C=0.01),
+        LinearAUCClassifierCV([0.1, 1.0], cv=2),
+        SGDAUCClassifier(random_state=0),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_sparse_rows_far_from_zero_are_warned_of(model):
+    with pytest.warns(UserWarning, match=r"X, column 0, lies far from zero: .* Pass X.toarray\(\)"):
+        model.fit(sparse.csr_array(X + 1e9), Y)
+
+
+def test_rows_far_from_zero_that_stay_there_are_warned_of():
+    frame = pd.DataFrame({"a": X[:, 0], "b": X[:, 1] + 1e9})
+    with pytest.warns(UserWarning, match=r"X, column 'b', lies far from zero: .* standardize=True"):
+        LinearAUCClassifier(standardize=False).fit(frame, Y)
+
+
+def test_of_equally_good_thresholds_the_highest_is_taken_in_any_order_of_rows():
+    rng = np.random.default_rng(0)
+    scores = np.arange(10.0)
+    positive = np.array([0, 0, 1, 0, 1, 0, 0, 1, 0, 1], dtype=bool)
+    weight = np.full(10, 0.1)
+    found = set()
+    for _ in range(50):
+        order = rng.permutation(10)
+        noise = 1.0 + 1e-15 * rng.normal(size=10)
+        found.add(balanced_threshold(scores[order], positive[order], (weight * noise)[order]))
+    assert len(found) == 1
+
+
+def test_a_threshold_does_not_part_scores_that_differ_by_rounding():
+    positive = np.array([True, True, False, False])
+    for noise in (0.0, 1e-16, -1e-16):
+        scores = np.array([2.0, 0.1 + noise, 0.1, -1.0])
+        assert balanced_threshold(scores, positive, np.ones(4)) == pytest.approx(1.05)
+
+
+@pytest.mark.parametrize("model", [KERNEL, KernelRankSVM(), NystroemFeatures(5)])
+def test_a_degree_whose_powers_overflow_is_named(model):
+    with pytest.raises(ValueError, match=r"degree must be a whole number .* at most 1000; got 10{30}"):
+        clone(model).set_params(kernel="polynomial", degree=10**30).fit(X, Y)
+
+
+@pytest.mark.parametrize("seed", [3, 65, 73])
+@pytest.mark.filterwarnings("ignore")
+def test_two_distinct_rows_end_a_kernel_solve(seed):
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(40, 90))
+    two = (rng.normal(size=(n, 3)) * 10 ** rng.uniform(-3, 3))[:2][rng.integers(2, size=n)]
+    y = (rng.random(n) < 0.4).astype(int)
+    y[:2] = [0, 1]
+    model = KernelRankSVM(kernel="polynomial", C=1.0, tol=1e-7).fit(two, y)
+    assert np.isfinite(model.decision_function(two)).all()

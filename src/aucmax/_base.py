@@ -34,8 +34,9 @@ from aucmax._checks import (
 from aucmax._deadline import NEVER, Deadline
 from aucmax._memory import guarded_memory
 from aucmax._row_order import content_order
-from aucmax._scaling import MetricScaler, QuantileScaler, refuse_tiny, with_extremes
+from aucmax._scaling import MetricScaler, QuantileScaler, refuse_tiny, warn_far, with_extremes
 from aucmax.checkpoint import Checkpoint, describe_fit
+from aucmax.features.kernels import RADIAL
 from aucmax.rows import BlockedRows
 from aucmax.sources import Source, is_source, open_rows, source_blocks
 
@@ -56,6 +57,13 @@ class _NoProbabilities:
             "probabilities put scikit-learn's CalibratedClassifierCV around it, or fit an "
             "aucmax.TableModel, which is calibrated."
         )
+
+
+#: Shares of rows that differ less are equal: sums of weights in another order do.
+_EQUAL_GAIN = 1e-9
+
+#: Scores that differ by less than this share of the largest are equal.
+_EQUAL_SCORES = 1e-9
 
 
 class RankingClassifier(ClassifierMixin, BaseEstimator):
@@ -180,6 +188,10 @@ class RankingClassifier(ClassifierMixin, BaseEstimator):
 
     def _fit_scaler(self, X: Any, weight: np.ndarray, standardize: Any = None) -> Any:
         standardize = self._scaling() if standardize is None else standardize
+        names = getattr(self, "feature_names_in_", None)
+        # Kernels of distances take the landmarks' centre off their rows.
+        if getattr(self, "kernel", None) not in (*RADIAL, "auto") and (is_sparse(X) or not standardize):
+            warn_far(X, names)
         if not standardize:
             refuse_tiny(X)
             return None
@@ -192,7 +204,6 @@ class RankingClassifier(ClassifierMixin, BaseEstimator):
             # Only ratios of weights matter to it; tiny or huge ones would underflow or overflow. Equal
             # ones are left out, since weighing takes twice the time.
             scaler.fit(X, sample_weight=weight / weight.max() if np.ptp(weight) else None)
-        names = getattr(self, "feature_names_in_", None)
         return settled(with_extremes(scaler, X, weight, names))
 
     def _scaled(self, X: Any) -> Any:
@@ -381,18 +392,23 @@ def check_linear(standardize: Any) -> None:
 def balanced_threshold(scores: np.ndarray, positive: np.ndarray, weight: np.ndarray) -> float:
     """Cut with the largest sensitivity + specificity, midway between two neighbouring scores.
 
+    Of cuts that are equally good but for rounding, the highest is taken.
+
     >>> import numpy as np
     >>> balanced_threshold(np.array([0.0, 1.0, 2.0]), np.array([False, False, True]), np.ones(3))
     1.5
     """
     order = np.argsort(-scores, kind="stable")
     scores, positive, weight = scores[order], positive[order], weight[order]
-    gain = np.where(positive, weight, 0.0) / weight[positive].sum()
-    gain -= np.where(positive, 0.0, weight) / weight[~positive].sum()
-    last = np.append(scores[1:] < scores[:-1], False)  # a cut cannot part equal scores
+    found = np.cumsum(np.where(positive, weight, 0.0))
+    alarms = np.cumsum(np.where(positive, 0.0, weight))
+    gain = found / found[-1] - alarms / alarms[-1]
+    # A cut cannot part equal scores, and those of equal rows may differ by rounding.
+    last = np.append(scores[:-1] - scores[1:] > _EQUAL_SCORES * np.abs(scores).max(), False)
     if not last.any():
         return float(scores[0])
-    best = int(np.where(last, np.cumsum(gain), -np.inf).argmax())
+    gain[~last] = -np.inf
+    best = int(np.argmax(gain >= gain.max() - _EQUAL_GAIN))
     return float(0.5 * (scores[best] + scores[best + 1]))
 
 

@@ -159,7 +159,7 @@ class KernelScores:
     def _check_map(self) -> None:
         check_choice("feature_map", self.feature_map, ("nystroem", "fourier"))
         check_choice("kernel", self.kernel, ("auto", *LANDMARK_KERNELS))
-        check_number("degree", self.degree, low=1, closed=True, integer=True)
+        check_number("degree", self.degree, low=1, closed=True, high=1000, integer=True)
         check_number("coef0", self.coef0, closed=True)
         if self.feature_map == "fourier" and self.kernel not in ("auto", *FOURIER_KERNELS):
             raise ValueError(

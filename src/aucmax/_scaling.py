@@ -9,6 +9,7 @@ import numpy.typing as npt
 from scipy.special import ndtri
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils import check_array
+from sklearn.utils.sparsefuncs import mean_variance_axis
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from aucmax._checks import (
@@ -18,6 +19,7 @@ from aucmax._checks import (
     is_elsewhere,
     is_remote,
     is_sparse,
+    warn_user,
 )
 from aucmax._threads import over_blocks
 from aucmax.rows import BlockedRows
@@ -48,6 +50,10 @@ _LEAST_SIZE, _LARGEST_SIZE = 2.0**-1000, 2.0**1000
 
 #: Deviations below this have squares that lose digits, or vanish.
 _LEAST_SQUARED = 2.0**-480
+
+#: Columns whose mean is more than this many deviations from zero lose half of float64's digits or more
+#: where squares of them are summed.
+_FAR = 1e7
 
 #: Deviations of so many roundings of the mean are rounding.
 _ROUNDINGS = 8.0 * np.finfo(np.float64).eps
@@ -240,6 +246,28 @@ def refuse_tiny(X: Any) -> None:
             f"The largest entry of X is {size:.3g}: products of such numbers vanish. Use "
             "standardize=True, or multiply X."
         )
+
+
+def warn_far(X: Any, names: Any = None) -> None:
+    """Warn of uncentred rows so far from zero that rounding hides their differences."""
+    if is_elsewhere(X):
+        return
+    if is_sparse(X):
+        mean, variance = mean_variance_axis(X, axis=0)
+    else:
+        mean, variance = X.mean(axis=0, dtype=np.float64), X.var(axis=0, dtype=np.float64)
+    far = np.flatnonzero((np.abs(mean) > _FAR * np.sqrt(variance)) & (variance > 0.0))
+    if not far.size:
+        return
+    index = int(far[0])
+    column = index if names is None else repr(str(names[index]))
+    todo = "Pass X.toarray()" if is_sparse(X) else "Use standardize=True"
+    warn_user(
+        f"X, column {column}, lies far from zero: its mean is {mean[index]:.3g}, its standard "
+        f"deviation {np.sqrt(variance[index]):.3g}. "
+        f"{'Sparse rows' if is_sparse(X) else 'Rows that are not standardised'} are not centred, and "
+        f"rounding hides such small differences. {todo}, or subtract the mean."
+    )
 
 
 def _doubtful(scaler: Any) -> npt.NDArray[np.intp]:

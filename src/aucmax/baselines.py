@@ -276,7 +276,7 @@ class KernelRankSVM(WeightedClassifier):
         check_number("C", self.C)
         check_choice("kernel", self.kernel, KERNELS)
         check_gamma(self.gamma)
-        check_number("degree", self.degree, low=1, closed=True, integer=True)
+        check_number("degree", self.degree, low=1, closed=True, high=1000, integer=True)
         check_number("coef0", self.coef0, closed=True)
         check_linear(self.standardize)
         check_number("subsample", self.subsample, high=1.0)

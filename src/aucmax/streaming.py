@@ -31,7 +31,7 @@ from aucmax._checks import (
     is_sparse,
 )
 from aucmax._progress import LiveLine, describe_epoch
-from aucmax._scaling import refuse_extremes
+from aucmax._scaling import refuse_extremes, warn_far
 from aucmax.solvers.epochs import Learner, Trace, run_epochs
 from aucmax.solvers.stochastic import PairSGD, first_step, mean_square
 
@@ -273,6 +273,8 @@ class StreamingClassifier(LinearScores, RankingClassifier):
             scaler = deepcopy(self.scaler_)
         if is_sparse(X) and scaler.with_mean:
             X = X.toarray()  # the first rows were dense, and so are the learners' units
+        if is_sparse(X):
+            warn_far(X)
         scaler.partial_fit(X)
         refuse_extremes(scaler, X)
         return scaler

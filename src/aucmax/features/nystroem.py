@@ -177,7 +177,7 @@ class NystroemFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         check_verbose(self.verbose)
         check_choice("kernel", self.kernel, LANDMARK_KERNELS)
         check_gamma(self.gamma)
-        check_number("degree", self.degree, low=1, closed=True, integer=True)
+        check_number("degree", self.degree, low=1, closed=True, high=1000, integer=True)
         check_number("coef0", self.coef0, closed=True)
         check_number("cut", self.cut, closed=True, high=0.5)
         if not is_auto(self.n_landmarks):

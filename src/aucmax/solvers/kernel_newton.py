@@ -97,7 +97,10 @@ def minimize_kernel(
             if size <= forcing**2 * first or size <= 0:
                 break
             curved = along + C * point.hessian_product(along_image)
-            step = size / float(along_image @ curved)
+            curvature = float(along_image @ curved)
+            if curvature <= 0:  # by rounding: of equal rows the residual's image is zero
+                break
+            step = size / curvature
             direction += step * along
             moved += step * along_image
             residual -= step * curved
