@@ -7,7 +7,7 @@ import sys
 from importlib import import_module
 from pathlib import Path
 
-from aucmax.data import DataMissingError
+from aucmax.paper.data import DataMissingError
 from benchmarks.harness import Writer
 
 BENCHMARKS = {

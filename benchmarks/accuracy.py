@@ -13,9 +13,9 @@ import numpy as np
 from sklearn.model_selection import train_test_split
 
 from aucmax import KernelAUCClassifier
-from aucmax._machine import peak_gib
-from aucmax.data import load_dataset
 from aucmax.metrics import roc_auc, roc_auc_interval
+from aucmax.paper.data import load_dataset
+from aucmax.runtime.machine import peak_gib
 from benchmarks.harness import timed
 
 GRID = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0)

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from aucmax._projection import Projection
-from aucmax._threads import cpu_count
+from aucmax.features.projection import Projection
 from aucmax.operators import KernelOperator
 from aucmax.pairs import PairLoss
+from aucmax.runtime.threads import cpu_count
 from benchmarks.harness import median_time
 
 ROWS = 464_809

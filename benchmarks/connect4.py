@@ -14,8 +14,8 @@ from sklearn.cluster import MiniBatchKMeans
 from sklearn.preprocessing import StandardScaler
 
 from aucmax import KernelAUCClassifierCV
-from aucmax.data import load_dataset
 from aucmax.metrics import roc_auc
+from aucmax.paper.data import load_dataset
 from benchmarks.harness import timed
 
 #: Name, whether features are standardised, landmarks, multiples of gamma.

@@ -18,11 +18,11 @@ from typing import Any
 import numpy as np
 
 from aucmax import KernelAUCClassifier
-from aucmax._machine import peak_gib
-from aucmax._threads import thread_count
-from aucmax.data import load_dataset
 from aucmax.distributed import connect, driver_bytes, traffic_bytes
 from aucmax.metrics import roc_auc
+from aucmax.paper.data import load_dataset
+from aucmax.runtime.machine import peak_gib
+from aucmax.runtime.threads import thread_count
 from benchmarks.harness import timed, touch_memory
 
 COLUMNS = ("data", "rows", "round", "model", "seconds", "passes", "test_auc", "ratio", "apart")

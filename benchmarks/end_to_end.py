@@ -22,9 +22,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from aucmax import KernelAUCClassifier
-from aucmax._machine import peak_gib
-from aucmax.data import Split, load_dataset
 from aucmax.metrics import compare_roc_auc, roc_auc
+from aucmax.paper.data import Split, load_dataset
+from aucmax.runtime.machine import peak_gib
 from benchmarks.harness import timed, touch_memory
 
 ROUNDS = (

@@ -13,7 +13,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-from aucmax._machine import machine, versions
+from aucmax.runtime.machine import machine, versions
 
 
 def environment() -> dict[str, Any]:

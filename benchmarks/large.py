@@ -21,10 +21,10 @@ from typing import Any
 import numpy as np
 
 from aucmax import KernelAUCClassifier, NystroemFeatures, _compiled
-from aucmax._machine import peak_gib
-from aucmax._threads import Scratch, cache_rows, over_blocks
 from aucmax.metrics import roc_auc
 from aucmax.operators import BlockOperator, KernelOperator
+from aucmax.runtime.machine import peak_gib
+from aucmax.runtime.threads import Scratch, cache_rows, over_blocks
 from benchmarks.harness import alone, median_time, timed, touch_memory
 
 COLUMNS = (

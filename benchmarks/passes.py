@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from sklearn.preprocessing import StandardScaler
 
-from aucmax.data import load_dataset
 from aucmax.features.nystroem import NystroemFeatures
 from aucmax.operators import KernelOperator
 from aucmax.pairs import PairLoss
+from aucmax.paper.data import load_dataset
 from aucmax.solvers.newton import Record, minimize
 from benchmarks.harness import timed
 

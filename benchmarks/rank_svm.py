@@ -16,9 +16,9 @@ from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 
 from aucmax import KernelAUCClassifier, KernelRankSVM
-from aucmax._machine import peak_gib
-from aucmax.data import load_dataset
 from aucmax.metrics import roc_auc
+from aucmax.paper.data import load_dataset
+from aucmax.runtime.machine import peak_gib
 from benchmarks.harness import timed
 
 PAPER = {"spambase": 98.00, "usps": 99.08, "magic04": 92.18}

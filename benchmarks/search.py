@@ -23,9 +23,9 @@ from sklearn.model_selection import StratifiedKFold
 from sklearn.preprocessing import StandardScaler
 
 from aucmax import KernelAUCClassifier, KernelAUCClassifierCV, NystroemFeatures
-from aucmax._machine import peak_gib
-from aucmax.data import Split, load_dataset
 from aucmax.metrics import roc_auc
+from aucmax.paper.data import Split, load_dataset
+from aucmax.runtime.machine import peak_gib
 from benchmarks.harness import alone, timed, touch_memory
 
 DATA = ("ijcnn1", "covtype-80k", "covtype")

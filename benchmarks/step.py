@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from aucmax import _compiled
-from aucmax._compiled import twins
+from aucmax.runtime import compiled
+from aucmax.runtime.compiled import twins
 from benchmarks.harness import timed
 
 DIMENSIONS = 1600
@@ -65,7 +65,7 @@ def run(options: Any) -> Iterator[dict[str, Any]]:
 
 
 def _run(*arguments: Any) -> tuple[int, int, int]:
-    return _compiled.run("pair_sgd", *arguments)
+    return compiled.run("pair_sgd", *arguments)
 
 
 def steps(loop: Any, X: np.ndarray, pos: np.ndarray, neg: np.ndarray) -> tuple[int, int, int]:

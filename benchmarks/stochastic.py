@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 from sklearn.preprocessing import StandardScaler
 
-from aucmax.data import load_dataset
 from aucmax.features.nystroem import NystroemFeatures
 from aucmax.metrics import roc_auc
 from aucmax.operators import FeatureOperator
 from aucmax.pairs import PairLoss
+from aucmax.paper.data import load_dataset
 from aucmax.solvers.newton import minimize
 from aucmax.solvers.stochastic import OAM, SOLAM, PairSGD, first_step, mean_square
 from benchmarks.harness import timed

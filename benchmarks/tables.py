@@ -28,7 +28,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from aucmax.data import load_dataset
+from aucmax.paper.data import load_dataset
 from benchmarks.harness import timed, touch_memory
 
 ROWS = 500_000

@@ -25,8 +25,8 @@ import numpy as np
 import polars as pl
 
 from aucmax import KernelAUCClassifier, LinearAUCClassifier, load_model, save_model
-from aucmax.checkpoint import Checkpoint
-from aucmax.model_file import read_manifest
+from aucmax.fitting.checkpoint import Checkpoint
+from aucmax.persistence.model_file import read_manifest
 from aucmax.reading.read import column_names, read_table, table_batches
 from aucmax.tables import fit_table
 from reliability.harness import Case, Violation

@@ -21,7 +21,7 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
 
-from aucmax._machine import machine, versions
+from aucmax.runtime.machine import machine, versions
 from reliability.worker import START_LIMIT, Worker
 
 #: Cases that the summary lists as the slowest.

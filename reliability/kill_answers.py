@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from aucmax._files import hold
+from aucmax.runtime.output_files import hold
 from reliability.harness import Violation
 from reliability.launcher import ENDED, ROOT, STARTED, STDERR, STDOUT, Launcher
 from reliability.programs import CHECKPOINT, SCORES

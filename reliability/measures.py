@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from aucmax.calibration import IsotonicCalibrator, SigmoidCalibrator
-from aucmax.evaluation import evaluate
 from aucmax.metrics import compare_roc_auc, roc_auc, roc_auc_interval
-from aucmax.thresholds import choose_threshold
+from aucmax.metrics.calibration import IsotonicCalibrator, SigmoidCalibrator
+from aucmax.metrics.evaluation import evaluate
+from aucmax.metrics.thresholds import choose_threshold
 
 
 def all_numbers(positive: Any, scores: Any, weight: Any, aim: str) -> np.ndarray:

@@ -158,7 +158,7 @@ def write(what: str, *words: str) -> None:
     if what == "save":
         save_model(model, words[1])
     elif what == "onnx":
-        from aucmax.onnx_export import to_onnx
+        from aucmax.persistence.onnx_export import to_onnx
 
         to_onnx(model, words[1])
     else:

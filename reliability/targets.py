@@ -11,11 +11,11 @@ import numpy as np
 import polars as pl
 
 import aucmax
-from aucmax import metrics
-from aucmax.calibration import IsotonicCalibrator, SigmoidCalibrator
-from aucmax.evaluation import evaluate
-from aucmax.importance import mean_squared_gradient, permutation_importance
-from aucmax.thresholds import choose_threshold, measure_threshold
+from aucmax.inspection.importance import mean_squared_gradient, permutation_importance
+from aucmax.metrics import auc as metrics
+from aucmax.metrics.calibration import IsotonicCalibrator, SigmoidCalibrator
+from aucmax.metrics.evaluation import evaluate
+from aucmax.metrics.thresholds import choose_threshold, measure_threshold
 from reliability.harness import Violation
 
 Given = Mapping[str, Any]

@@ -10,7 +10,7 @@ from sklearn.datasets import load_breast_cancer, make_moons
 from sklearn.model_selection import train_test_split
 
 from aucmax.metrics import roc_auc
-from aucmax.paper import METHODS
+from aucmax.paper.methods import METHODS
 
 FILE = Path(__file__).with_name("golden.json")
 

@@ -9,8 +9,8 @@ from scipy.special import expit
 from sklearn.base import clone
 from sklearn.isotonic import IsotonicRegression
 
-from aucmax.calibration import IsotonicCalibrator, SigmoidCalibrator, make_calibrator
 from aucmax.metrics import roc_auc
+from aucmax.metrics.calibration import IsotonicCalibrator, SigmoidCalibrator, make_calibrator
 
 BOTH = pytest.mark.parametrize("make", [SigmoidCalibrator, IsotonicCalibrator])
 

@@ -23,9 +23,9 @@ from aucmax import (
     load_model,
     save_model,
 )
-from aucmax import checkpoint as module
-from aucmax.checkpoint import Checkpoint, describe_fit
-from aucmax.rows import FileRows
+from aucmax.fitting import checkpoint as module
+from aucmax.fitting.checkpoint import Checkpoint, describe_fit
+from aucmax.rows.blocked import FileRows
 
 TIGHT = {"tol": 1e-12}
 GRID = {"Cs": [0.1, 1.0, 10.0], **TIGHT}
@@ -169,7 +169,7 @@ import os, signal, sys
 import numpy as np
 from sklearn.datasets import make_classification
 from aucmax import *
-from aucmax import checkpoint
+from aucmax.fitting import checkpoint
 
 checkpoint.SHARE, left, write = np.inf, int(sys.argv[2]), checkpoint.Checkpoint.write
 

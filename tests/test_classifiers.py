@@ -18,8 +18,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from aucmax import KernelAUCClassifier, LinearAUCClassifier, NystroemFeatures
-from aucmax import classifiers as classifiers_module
-from aucmax._base import balanced_threshold
+from aucmax.estimators import classifiers as classifiers_module
+from aucmax.estimators.ranking import balanced_threshold
 from aucmax.metrics import roc_auc
 from aucmax.pairs import PairLoss
 from tests import oracle
@@ -312,7 +312,7 @@ def test_float32_and_float64_agree(model):
 def test_large_blocks_are_float32(monkeypatch):
     X, y = moons()
     small = KernelAUCClassifier(preset="paper", random_state=0).fit(X, y)
-    monkeypatch.setattr("aucmax._kernel_scores.FLOAT64_BYTES", 100)
+    monkeypatch.setattr("aucmax.estimators.kernel_scores.FLOAT64_BYTES", 100)
     large = KernelAUCClassifier(preset="paper", random_state=0).fit(X, y)
     assert small.feature_map_.dtype == np.float64
     assert large.feature_map_.dtype == np.float32
@@ -401,8 +401,8 @@ def test_verbose_shows_objective_distance_and_auc(capsys):
 def test_the_line_is_live_on_a_terminal():
     import io
 
-    from aucmax._progress import LiveLine, describe_step
     from aucmax.operators import FeatureOperator
+    from aucmax.runtime.progress import LiveLine, describe_step
     from aucmax.solvers.newton import minimize
 
     class Terminal(io.StringIO):

@@ -6,8 +6,8 @@ import pytest
 from typer.main import get_command
 
 from aucmax.cli import app
-from aucmax.data import DATASETS
-from aucmax.data.registry import DataFile
+from aucmax.paper.data import DATASETS
+from aucmax.paper.data.registry import DataFile
 from aucmax.paper.protocol import Cell, Settings
 from aucmax.paper.store import Store
 from tests.test_table_commands import SCHEMAS, check_schema, run

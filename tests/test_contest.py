@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from aucmax.data import Split
+from aucmax.paper.data import Split
 from benchmarks import readme
 from benchmarks.contest import boosting, data, methods, runner, summary
 from benchmarks.contest.methods import Method

@@ -22,12 +22,12 @@ from aucmax import (
     fit_table,
     to_onnx,
 )
-from aucmax._base import balanced_threshold
-from aucmax.evaluation import evaluate
+from aucmax.estimators.ranking import balanced_threshold
 from aucmax.features.landmarks import _distinct
-from aucmax.importance import mean_squared_gradient, permutation_importance
+from aucmax.inspection.importance import mean_squared_gradient, permutation_importance
 from aucmax.metrics import roc_auc, roc_auc_interval
-from aucmax.thresholds import Aim
+from aucmax.metrics.evaluation import evaluate
+from aucmax.metrics.thresholds import Aim
 
 RNG = np.random.default_rng(0)
 X = np.where(RNG.random((60, 3)) < 0.4, 0.0, RNG.normal(size=(60, 3)))

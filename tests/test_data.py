@@ -19,7 +19,7 @@ import typer
 from typer.testing import CliRunner
 
 from aucmax.cli.datasets import datasets_app
-from aucmax.data import (
+from aucmax.paper.data import (
     DATASETS,
     DataMissingError,
     Dataset,
@@ -29,8 +29,8 @@ from aucmax.data import (
     files,
     load_dataset,
 )
-from aucmax.data.formats import WrongFileError, read_rows, unpack_lzw
-from aucmax.data.registry import DataFile, Substitute
+from aucmax.paper.data.formats import WrongFileError, read_rows, unpack_lzw
+from aucmax.paper.data.registry import DataFile, Substitute
 
 PACK = {"": bytes, ".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress}
 
@@ -582,8 +582,8 @@ def test_two_processes_at_once(site, cache):
     site.body = gzip.compress(body.encode(), mtime=0)
     code = (
         "import sys\n"
-        "from aucmax.data import Dataset, fetch\n"
-        "from aucmax.data.registry import DataFile\n"
+        "from aucmax.paper.data import Dataset, fetch\n"
+        "from aucmax.paper.data.registry import DataFile\n"
         "file = DataFile('toy.data', sys.argv[1], 4, (1, 1, 2))\n"
         "fetch(Dataset('toy', 'csv', 2, ('a', 'b', 'c'), ('c',), 1.0, (file,)))\n"
     )
@@ -652,7 +652,7 @@ def test_the_command_knows_names_and_has_help():
 
 def test_importing_the_registry_loads_nothing_heavy():
     code = (
-        "import sys, aucmax.data, aucmax.cli.datasets\n"
+        "import sys, aucmax.paper.data, aucmax.cli.datasets\n"
         "print([m for m in ('sklearn', 'polars', 'numba', 'scipy') if m in sys.modules])"
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

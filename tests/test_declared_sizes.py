@@ -11,15 +11,16 @@ import numpy as np
 import polars as pl
 import pytest
 
-from aucmax import LinearAUCClassifier, _memory
-from aucmax.checkpoint import Checkpoint
-from aucmax.data import formats
-from aucmax.data.formats import WrongFileError, read_rows
-from aucmax.data.registry import DataFile, Dataset
-from aucmax.model_file import ModelFileError, load_model, save_model
+from aucmax import LinearAUCClassifier
+from aucmax.fitting.checkpoint import Checkpoint
+from aucmax.paper.data import formats
+from aucmax.paper.data.formats import WrongFileError, read_rows
+from aucmax.paper.data.registry import DataFile, Dataset
+from aucmax.persistence.model_file import ModelFileError, load_model, save_model
 from aucmax.reading import files
 from aucmax.reading.frames import TableError
 from aucmax.reading.read import column_names, read_table, table_batches
+from aucmax.runtime import memory
 
 X = np.random.default_rng(0).normal(size=(60, 3))
 
@@ -27,7 +28,7 @@ X = np.random.default_rng(0).normal(size=(60, 3))
 @pytest.fixture
 def little(monkeypatch):
     """A machine with 50 MB left."""
-    monkeypatch.setattr(_memory, "available_bytes", lambda: 50_000_000)
+    monkeypatch.setattr(memory, "available_bytes", lambda: 50_000_000)
 
 
 # LIBSVM
@@ -75,7 +76,7 @@ def test_a_long_number_in_a_wrong_line_is_found_at_once(tmp_path):
 @pytest.mark.parametrize("name", ["a.csv", "a.parquet", "a.arrow"])
 def test_a_file_that_unpacks_to_more_than_memory_is_refused(tmp_path, monkeypatch, pack, name):
     monkeypatch.setattr(files, "PIECE", 2**16)
-    monkeypatch.setattr(_memory, "available_bytes", lambda: 500_000)
+    monkeypatch.setattr(memory, "available_bytes", lambda: 500_000)
     path = tmp_path / f"{name}.gz"
     path.write_bytes(pack(b"a,b\n" + b"1,2\n" * 100_000))
     with pytest.raises(TableError, match=r"unpacks to more than .* unpack it .* or read it in parts"):
@@ -98,7 +99,7 @@ def test_a_text_line_without_end_is_refused(tmp_path, monkeypatch):
 def test_rows_beyond_memory_are_refused(tmp_path, monkeypatch, name):
     path, table = tmp_path / name, pl.DataFrame({"a": np.zeros(50_000), "b": ["x"] * 50_000})
     table.write_parquet(path) if name.endswith("parquet") else table.write_ipc(path)
-    monkeypatch.setattr(_memory, "available_bytes", lambda: 1_000_000)
+    monkeypatch.setattr(memory, "available_bytes", lambda: 1_000_000)
     with pytest.raises(
         TableError, match=rf"{name} declares 50,000 rows of 2 columns, .*1\.2 MB"
     ) as caught:

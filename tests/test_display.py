@@ -10,7 +10,7 @@ from sklearn.datasets import make_moons
 from sklearn.tree import DecisionTreeClassifier
 
 from aucmax import KernelAUCClassifier, KernelAUCClassifierCV, LinearAUCClassifierCV, SGDAUCClassifier
-from aucmax.display import ConvergenceDisplay, LandmarkCoverageDisplay
+from aucmax.inspection.displays import ConvergenceDisplay, LandmarkCoverageDisplay
 
 matplotlib.use("Agg")
 

@@ -11,8 +11,8 @@ from sklearn.metrics import (
     roc_curve,
 )
 
-from aucmax.evaluation import evaluate
 from aucmax.metrics import roc_auc_interval
+from aucmax.metrics.evaluation import evaluate
 
 
 def sample(seed, n=1000, decimals=2):

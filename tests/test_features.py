@@ -14,9 +14,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from threadpoolctl import threadpool_info
 
 from aucmax import FourierFeatures, NystroemFeatures
-from aucmax._threads import Scratch, ahead, over_blocks
 from aucmax.features import kernels, landmarks
 from aucmax.features.kernels import LandmarkKernel, resolve_gamma
+from aucmax.runtime.threads import Scratch, ahead, over_blocks
 
 PAIRWISE = {
     "rbf": lambda X, U: pairwise.rbf_kernel(X, U, gamma=0.3),

@@ -20,11 +20,11 @@ from aucmax import (
     SGDAUCClassifier,
     SOLAMClassifier,
 )
-from aucmax._scaling import QuantileScaler
-from aucmax.calibration import IsotonicCalibrator, SigmoidCalibrator
-from aucmax.evaluation import evaluate
+from aucmax.features.scaling import QuantileScaler
 from aucmax.metrics import compare_roc_auc, roc_auc, roc_auc_interval
-from aucmax.thresholds import Aim, choose_threshold, measure_threshold
+from aucmax.metrics.calibration import IsotonicCalibrator, SigmoidCalibrator
+from aucmax.metrics.evaluation import evaluate
+from aucmax.metrics.thresholds import Aim, choose_threshold, measure_threshold
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 2))

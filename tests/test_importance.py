@@ -15,7 +15,7 @@ from aucmax import (
     LinearAUCClassifier,
     SGDAUCClassifier,
 )
-from aucmax.importance import Importance, mean_squared_gradient, permutation_importance
+from aucmax.inspection.importance import Importance, mean_squared_gradient, permutation_importance
 from aucmax.metrics import roc_auc
 
 

@@ -6,8 +6,8 @@ import sys
 import numpy as np
 import pytest
 
-from aucmax import _compiled
-from aucmax._compiled import loops, twins
+from aucmax.runtime import compiled
+from aucmax.runtime.compiled import loops, twins
 from aucmax.solvers.reservoir import Reservoir, reservoir_slots
 from aucmax.solvers.stochastic import OAM, SOLAM, PairSGD
 
@@ -25,7 +25,7 @@ def rows(n=200, d=23, dtype=np.float64, seed=0):
 def both(name, make_arguments):
     """Run twin and compiled loop on the same arguments; returns arguments and results of each."""
     found = []
-    for run in (getattr(twins, name), lambda *arguments: _compiled.run(name, *arguments)):
+    for run in (getattr(twins, name), lambda *arguments: compiled.run(name, *arguments)):
         arguments = make_arguments()
         found.append((arguments, run(*arguments)))
     return found
@@ -141,7 +141,7 @@ def test_exponential(dtype):
 def test_exponential_in_place():
     raw = -np.random.default_rng(0).random((30, 40), dtype=np.float32)
     exact = np.exp(raw)
-    _compiled.run("exponential", raw, raw)
+    compiled.run("exponential", raw, raw)
     np.testing.assert_allclose(raw, exact, rtol=4e-7)
 
 
@@ -263,24 +263,24 @@ def test_without_numba_the_twins_give_the_same(make, monkeypatch):
     X, positive, _ = rows(120, 6)
     ends = []
     for absent in (False, True):
-        _compiled._loop.cache_clear()
+        compiled._loop.cache_clear()
         if absent:
             monkeypatch.setitem(sys.modules, "numba", None)
         learner, rng = make(), np.random.default_rng(3)
         learner.epoch(X, positive, np.ones(120), rng)
         learner.stream(X[:50], positive[:50], rng)
         ends.append(learner.coef)
-        assert (_compiled._loop("oam")[1] is None) == absent
-    _compiled._loop.cache_clear()
+        assert (compiled._loop("oam")[1] is None) == absent
+    compiled._loop.cache_clear()
     np.testing.assert_allclose(ends[0], ends[1], rtol=1e-8, atol=1e-10)
 
 
 SCRIPT = """
 import sys
 import numpy as np
-from aucmax import _compiled
-_compiled._SILENT = {silent}
-print(_compiled.run("pair_sgd", np.eye(2), np.array([0]), np.array([1]), np.zeros(2), np.zeros(2),
+from aucmax.runtime import compiled
+compiled._SILENT = {silent}
+print(compiled.run("pair_sgd", np.eye(2), np.array([0]), np.array([1]), np.zeros(2), np.zeros(2),
                     0, 0, 1.0, 1.0, 16, 16, 0.0))
 """
 
@@ -316,10 +316,10 @@ def test_where_no_cache_can_be_written_it_still_compiles(monkeypatch):
         return real(*arguments, **options)
 
     monkeypatch.setattr(numba, "njit", njit)
-    _compiled._loop.cache_clear()
+    compiled._loop.cache_clear()
     w = np.zeros(2)
-    _compiled.run(
+    compiled.run(
         "pair_sgd", np.eye(2), *np.eye(2, dtype=int), w, np.zeros(2), 0, 0, 1.0, 1.0, 9, 9, 0.0
     )
-    _compiled._loop.cache_clear()
+    compiled._loop.cache_clear()
     assert w.any()

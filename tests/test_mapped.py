@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 from sklearn.datasets import make_classification
 
-from aucmax import KernelAUCClassifier, LinearAUCClassifier, sources
-from aucmax.rows import MappedRows
+from aucmax import KernelAUCClassifier, LinearAUCClassifier
+from aucmax.rows import sources
+from aucmax.rows.blocked import MappedRows
 
 
 @pytest.fixture(scope="module")

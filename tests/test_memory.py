@@ -4,8 +4,9 @@ import sys
 import numpy as np
 import pytest
 
-from aucmax import KernelAUCClassifier, _memory
-from aucmax._memory import (
+from aucmax import KernelAUCClassifier
+from aucmax.runtime import memory
+from aucmax.runtime.memory import (
     NoMemoryError,
     available_bytes,
     check_fits,
@@ -99,7 +100,7 @@ def test_a_sentence_is_kept():
 
 
 def test_a_limit_on_addresses_bounds_what_is_free(monkeypatch):
-    monkeypatch.setattr(_memory, "free_address_space", lambda: _memory.working_space() + 1000)
+    monkeypatch.setattr(memory, "free_address_space", lambda: memory.working_space() + 1000)
     assert available_bytes() == 1000
 
 
@@ -125,7 +126,9 @@ def test_a_fit_without_room_for_threads_is_refused_instead_of_aborted():
     done = limited(code, 10**5)
     assert done.returncode == 1
     last = done.stderr.strip().splitlines()[-1]
-    assert last.startswith("aucmax._memory.NoMemoryError: The fit of LinearAUCClassifier needs about")
+    assert last.startswith(
+        "aucmax.runtime.memory.NoMemoryError: The fit of LinearAUCClassifier needs about"
+    )
     assert "Raise the limit (ulimit -v)" in last
 
 

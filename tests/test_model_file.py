@@ -23,8 +23,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 import aucmax
-from aucmax import model_file
-from aucmax.model_file import ModelFileError, load_model, read_manifest, save_model
+from aucmax.persistence import model_file
+from aucmax.persistence.model_file import ModelFileError, load_model, read_manifest, save_model
 from tests.models import make
 
 X, y = make_moons(120, noise=0.3, random_state=0)
@@ -353,7 +353,7 @@ def test_a_type_that_is_not_listed_is_named_and_not_run(evil, tmp_path):
 def test_a_module_named_in_a_file_is_not_imported(tmp_path, monkeypatch):
     (tmp_path / "trap_module.py").write_text("raise SystemExit('imported')")
     monkeypatch.syspath_prepend(tmp_path)
-    model = edited(skops.io.dumps(kernel().fit(X, y)), "aucmax.classifiers", "trap_module")
+    model = edited(skops.io.dumps(kernel().fit(X, y)), "aucmax.estimators.classifiers", "trap_module")
     with pytest.raises(ModelFileError, match=r"it holds trap_module\.KernelAUCClassifier"):
         load_model(forge(tmp_path / "m.aucmax", model))
     assert "trap_module" not in sys.modules

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from aucmax._projection import Projection
+from aucmax.features.projection import Projection
 from aucmax.operators import FeatureOperator, KernelOperator
 from aucmax.pairs import PairLoss
 from aucmax.solvers import hessian, newton, preconditioner, sample

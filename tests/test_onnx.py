@@ -16,9 +16,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import aucmax
-from aucmax import onnx_export
-from aucmax.calibration import IsotonicCalibrator, SigmoidCalibrator
-from aucmax.onnx_export import OnnxError, to_onnx
+from aucmax.metrics.calibration import IsotonicCalibrator, SigmoidCalibrator
+from aucmax.persistence import onnx_export
+from aucmax.persistence.onnx_export import OnnxError, to_onnx
 
 onnx = pytest.importorskip("onnx")
 onnxruntime = pytest.importorskip("onnxruntime")

@@ -3,7 +3,7 @@ import pytest
 from scipy import sparse
 
 from aucmax import NystroemFeatures
-from aucmax._projection import Projection
+from aucmax.features.projection import Projection
 from aucmax.operators import BlockOperator, FeatureOperator, KernelOperator, blocks, memory
 
 

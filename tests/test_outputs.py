@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 
 from aucmax import LinearAUCClassifier
-from aucmax._files import OutputError, replacing, scratch_folder
 from aucmax.cli import main
-from aucmax.model_file import load_model, save_model
+from aucmax.persistence.model_file import load_model, save_model
+from aucmax.runtime.output_files import OutputError, replacing, scratch_folder
 
 X = np.random.default_rng(0).normal(size=(60, 3))
 MODEL = LinearAUCClassifier().fit(X, X[:, 0] > 0)
@@ -192,7 +192,7 @@ def test_the_next_save_removes_what_a_killed_one_left(tmp_path):
     out = tmp_path / "out"
     code = (
         "import os, signal, sys\nfrom pathlib import Path\n"
-        "from aucmax._files import replacing, scratch_folder\n"
+        "from aucmax.runtime.output_files import replacing, scratch_folder\n"
         "path = Path(sys.argv[1])\n"
         "with replacing(path) as file, scratch_folder(path) as folder:\n"
         "    (folder / 'batch').write_bytes(b'x')\n"
@@ -235,11 +235,11 @@ def test_writers_at_once_all_succeed(tmp_path):
 def test_there_is_one_way_to_write_an_output():
     """Whatever else opens a file for writing is no output, and is listed here with its reason."""
     others = {
-        "_files.py": "the one way",
-        "data/files.py": "a download that can be resumed keeps its name",
+        "runtime/output_files.py": "the one way",
+        "paper/data/files.py": "a download that can be resumed keeps its name",
         "paper/store.py": "rows are appended",
-        "rows.py": "a temporary file of a fit",
-        "plan.py": "a temporary file that is timed",
+        "rows/blocked.py": "a temporary file of a fit",
+        "operators/placement.py": "a temporary file that is timed",
         "paper/runner.py": "the null device",
     }
     writes = re.compile(

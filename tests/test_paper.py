@@ -9,7 +9,7 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.model_selection import GridSearchCV
 
 from aucmax.pairs import PairLoss
-from aucmax.paper import METHODS
+from aucmax.paper.methods import METHODS
 from tests import golden
 
 EXPECTED = json.loads(golden.FILE.read_text())

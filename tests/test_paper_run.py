@@ -143,7 +143,7 @@ def tiny(tmp_path_factory):
     """A data set of two moons in a folder of its own."""
     from sklearn.datasets import make_moons
 
-    from aucmax.data.registry import DataFile, Dataset
+    from aucmax.paper.data.registry import DataFile, Dataset
 
     X, y = make_moons(500, noise=0.25, random_state=0)
     folder = tmp_path_factory.mktemp("data")
@@ -411,7 +411,7 @@ def tiny_paper(tiny, tmp_path, monkeypatch):
     """The command with one data set, small, in the place of ijcnn1."""
     from dataclasses import replace
 
-    from aucmax.data import files
+    from aucmax.paper.data import files
 
     command = import_module("aucmax.cli.paper")  # the function of that name hides it
 

@@ -123,7 +123,7 @@ def test_published_tables_agree_on_names():
 
 
 def test_names_are_those_of_the_methods():
-    from aucmax.paper import METHODS
+    from aucmax.paper.methods import METHODS
 
     named = {*published.BATCH_METHODS, *published.STOCHASTIC_METHODS, *published.EPOCH_METHODS}
     assert named == set(METHODS)

@@ -2,8 +2,9 @@ import numpy as np
 import pytest
 from sklearn.datasets import make_classification
 
-from aucmax import KernelAUCClassifier, KernelAUCClassifierCV, NystroemFeatures, plan
-from aucmax.plan import DiskSpeed, pays_to_project, plan_fit
+from aucmax import KernelAUCClassifier, KernelAUCClassifierCV, NystroemFeatures
+from aucmax.operators import placement as plan
+from aucmax.operators.placement import DiskSpeed, pays_to_project, plan_fit
 
 
 @pytest.fixture(scope="module")
@@ -137,7 +138,7 @@ def only(monkeypatch, name):
         place = plan.Place(name, 0, per_pass=1e-3)
         return plan.Plan(n_rows, n_landmarks, 10**9, 0, place, (), 1000, itemsize, 100)
 
-    monkeypatch.setattr("aucmax._kernel_scores.plan_fit", planned)
+    monkeypatch.setattr("aucmax.estimators.kernel_scores.plan_fit", planned)
 
 
 @pytest.mark.slow

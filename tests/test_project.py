@@ -3,6 +3,7 @@
 import ast
 import re
 import runpy
+import tomllib
 from importlib.metadata import metadata
 from pathlib import Path
 
@@ -89,3 +90,35 @@ def test_every_test_can_fail():
         for name, function in functions.items():
             if name.startswith("test_"):
                 assert checks_something(function, functions), f"{file.name}: {name} checks nothing"
+
+
+PACKAGE = Path(aucmax.__file__).parent
+
+
+def rooms():
+    tools = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]
+    contract = next(each for each in tools["importlinter"]["contracts"] if each.get("exhaustive"))
+    return {room.strip() for layer in contract["layers"] for room in layer.split("|")}
+
+
+def test_no_module_lies_loose_and_every_room_is_in_the_contract_and_on_the_map():
+    loose = {path.name for path in PACKAGE.glob("*.py")}
+    assert loose == {"__init__.py", "__main__.py"}
+    folders = {path.parent.name for path in PACKAGE.glob("*/__init__.py")}
+    assert folders == rooms()
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    assert set(re.findall(r"^\| `(\w+)/` \|", page, re.M)) == folders
+
+
+@pytest.mark.parametrize("name", [each for each in aucmax.__all__ if each != "metrics"])
+def test_a_public_name_has_a_docstring_with_an_example(name):
+    text = getattr(aucmax, name).__doc__
+    assert text
+    assert ">>> " in text
+
+
+def test_modules_named_on_the_architecture_page_exist():
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    named = re.findall(r"`(\w+/(?:\w+/)*\w+\.py)`", page)
+    assert len(named) > 10
+    assert [each for each in named if not (PACKAGE / each).is_file()] == []

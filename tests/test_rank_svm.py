@@ -13,7 +13,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from aucmax import KernelAUCClassifier, KernelRankSVM
-from aucmax import baselines as baselines_module
+from aucmax.estimators import baselines as baselines_module
 from aucmax.metrics import roc_auc
 from aucmax.pairs import PairLoss
 from aucmax.solvers.kernel_newton import minimize_kernel

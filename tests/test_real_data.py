@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from aucmax import KernelAUCClassifier, KernelAUCClassifierCV, KernelRankSVM
-from aucmax.data import DataMissingError, load_dataset
 from aucmax.metrics import roc_auc
+from aucmax.paper.data import DataMissingError, load_dataset
 from benchmarks.accuracy import one
 
 pytestmark = [pytest.mark.data, pytest.mark.slow]

@@ -13,13 +13,13 @@ import polars as pl
 import pytest
 from scipy.special import betaincinv
 
-from aucmax.evaluation import evaluate
-from aucmax.importance import mean_squared_gradient, permutation_importance
+from aucmax.inspection.importance import mean_squared_gradient, permutation_importance
 from aucmax.metrics import roc_auc
+from aucmax.metrics.evaluation import evaluate
+from aucmax.metrics.thresholds import measure_threshold
 from aucmax.report import write_report
 from aucmax.report.curves import make_cuts, roc_band, score_histogram
 from aucmax.tables import TableError, fit_table
-from aucmax.thresholds import measure_threshold
 
 pytest.importorskip("matplotlib", reason='reports need matplotlib: pip install "aucmax[report]"')
 pytest.importorskip("jinja2", reason='reports need jinja2: pip install "aucmax[report]"')

@@ -23,8 +23,8 @@ from aucmax import (
     SGDAUCClassifier,
     SOLAMClassifier,
 )
-from aucmax._row_order import content_order, row_keys
 from aucmax.features.landmarks import lloyd
+from aucmax.rows.content_order import content_order, row_keys
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from sklearn.utils.validation import check_is_fitted
 
-import aucmax._scaling as module
+import aucmax.features.scaling as module
 from aucmax import (
     KernelAUCClassifier,
     KernelAUCClassifierCV,
@@ -24,11 +24,11 @@ from aucmax import (
     load_model,
     save_model,
 )
-from aucmax._base import LinearScores, scale_rows
-from aucmax._scaling import MetricScaler, QuantileScaler
-from aucmax.checkpoint import Checkpoint
-from aucmax.onnx_export import to_onnx
-from aucmax.rows import BlockedRows, FileRows
+from aucmax.estimators.ranking import LinearScores, scale_rows
+from aucmax.features.scaling import MetricScaler, QuantileScaler
+from aucmax.fitting.checkpoint import Checkpoint
+from aucmax.persistence.onnx_export import to_onnx
+from aucmax.rows.blocked import BlockedRows, FileRows
 
 DIAGONAL = np.array([2.0, 0.5])
 MATRIX = np.array([[1.0, 0.5, -1.0], [0.0, 2.0, 0.3]])

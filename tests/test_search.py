@@ -28,15 +28,15 @@ from aucmax import (
     LinearAUCClassifier,
     LinearAUCClassifierCV,
 )
-from aucmax import search as search_module
-from aucmax._base import generator
-from aucmax._deadline import Deadline
-from aucmax._progress import GridLine
-from aucmax._threads import one_blas_thread, over_blocks, thread_count
-from aucmax._walk import Path
+from aucmax.estimators import search as search_module
+from aucmax.estimators.c_path import Path
+from aucmax.estimators.ranking import generator
 from aucmax.metrics import roc_auc
 from aucmax.operators import FeatureOperator
 from aucmax.pairs import PairLoss
+from aucmax.runtime.deadline import Deadline
+from aucmax.runtime.progress import GridLine
+from aucmax.runtime.threads import one_blas_thread, over_blocks, thread_count
 from aucmax.solvers.newton import Newton, minimize
 from aucmax.solvers.stochastic import PairSGD, PairSGDGrid
 

@@ -10,9 +10,9 @@ from aucmax import (
     LinearAUCClassifierCV,
     SGDAUCClassifier,
     row_blocks,
-    sources,
 )
 from aucmax.metrics import roc_auc
+from aucmax.rows import sources
 
 
 @pytest.fixture(scope="module")

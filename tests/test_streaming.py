@@ -22,7 +22,7 @@ from aucmax import (
     SGDAUCClassifier,
     SOLAMClassifier,
 )
-from aucmax._base import settled
+from aucmax.estimators.ranking import settled
 from aucmax.metrics import roc_auc
 from aucmax.solvers import stochastic as stochastic_module
 from aucmax.solvers.epochs import Trace
@@ -129,7 +129,7 @@ def test_kernel_sgd_is_close_to_kernel_newton():
 
 def test_kernel_sgd_is_the_pipeline_of_its_parts(monkeypatch):
     # The order of content is that of the features there, and of the rows here.
-    monkeypatch.setattr("aucmax._base.content_order", lambda X, *_: np.arange(X.shape[0]))
+    monkeypatch.setattr("aucmax.estimators.ranking.content_order", lambda X, *_: np.arange(X.shape[0]))
     X, y = make_moons(400, noise=0.3, random_state=0)
     whole = KernelAUCClassifier(
         5.0, preset="paper", solver="sgd", n_landmarks=50, random_state=0, max_iter=4
@@ -390,7 +390,7 @@ def test_a_rare_class_is_held_back_in_part(fraction, held, monkeypatch):
         followed.append(positives)
         return Trace(X, positives, weight, **options)
 
-    monkeypatch.setattr("aucmax.streaming.Trace", trace)
+    monkeypatch.setattr("aucmax.estimators.streaming.Trace", trace)
     SGDAUCClassifier(early_stopping=True, validation_fraction=fraction, random_state=0).fit(X, y)
     ((positive,),) = followed
     assert positive.sum() == held
@@ -548,7 +548,7 @@ def test_ctrl_c_leaves_it_unfitted(model, monkeypatch):
     X, y = cancer()
     model = clone(model)
     with monkeypatch.context() as patch:
-        patch.setattr(stochastic_module._compiled, "run", interrupt)
+        patch.setattr(stochastic_module.compiled, "run", interrupt)
         with pytest.raises(KeyboardInterrupt, match="left unfitted"):
             model.fit(X, y)
     assert not hasattr(model, "classes_")

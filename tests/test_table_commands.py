@@ -18,7 +18,7 @@ from sklearn.metrics import roc_auc_score
 
 from aucmax import load_model
 from aucmax.cli import main
-from aucmax.evaluation import evaluate
+from aucmax.metrics.evaluation import evaluate
 
 SCHEMAS = Path(__file__).parent.parent / "docs" / "schemas"
 

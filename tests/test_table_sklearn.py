@@ -20,8 +20,8 @@ from sklearn.model_selection import (
 )
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from aucmax.model_file import load_model, read_manifest, save_model
-from aucmax.onnx_export import to_onnx
+from aucmax.persistence.model_file import load_model, read_manifest, save_model
+from aucmax.persistence.onnx_export import to_onnx
 from aucmax.tables import TableError, TableModel, fit_table
 from aucmax.tables.scored import score_rows
 

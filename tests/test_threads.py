@@ -13,14 +13,15 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
-from aucmax import KernelAUCClassifier, _threads
-from aucmax._threads import blas_threads, one_blas_thread, over_blocks, thread_count
+from aucmax import KernelAUCClassifier
+from aucmax.runtime import threads
+from aucmax.runtime.threads import blas_threads, one_blas_thread, over_blocks, thread_count
 
 
 @pytest.fixture(autouse=True)
 def two_cores(monkeypatch):
     """BLAS on two threads, wherever this runs, and as it was afterwards."""
-    monkeypatch.setattr(_threads, "cpu_count", lambda: 2)
+    monkeypatch.setattr(threads, "cpu_count", lambda: 2)
     with threadpool_limits(2, user_api="blas"):
         yield
         assert set(blas_threads()) <= {2}
@@ -113,7 +114,7 @@ def _interrupted(after):
 
     def trace(frame, event, _):
         nonlocal passed
-        if frame.f_code.co_filename != _threads.__file__ or frame.f_code.co_name == "__del__":
+        if frame.f_code.co_filename != threads.__file__ or frame.f_code.co_name == "__del__":
             return None
         frame.f_trace_opcodes = True
         last = before.pop(id(frame), "") if event != "call" else ""
@@ -142,10 +143,10 @@ def test_a_child_process_is_not_held_back_by_threads_it_does_not_have():
     code = """
 import os, threading
 from threadpoolctl import threadpool_limits
-from aucmax import _threads
-from aucmax._threads import blas_threads, one_blas_thread, thread_count
+from aucmax.runtime import threads as threads
+from aucmax.runtime.threads import blas_threads, one_blas_thread, thread_count
 
-_threads.cpu_count = lambda: 2
+threads.cpu_count = lambda: 2
 threadpool_limits(2, user_api="blas")
 held, done = threading.Event(), threading.Event()
 

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from scipy.stats import binomtest
 from sklearn.metrics import confusion_matrix
 
-from aucmax._base import balanced_threshold
-from aucmax.thresholds import Aim, choose_threshold, measure_threshold
+from aucmax.estimators.ranking import balanced_threshold
+from aucmax.metrics.thresholds import Aim, choose_threshold, measure_threshold
 
 AIMS = [
     "youden",

@@ -5,17 +5,12 @@ import pytest
 from sklearn.datasets import make_classification
 from sklearn.exceptions import ConvergenceWarning
 
-from aucmax import (
-    KernelAUCClassifier,
-    KernelAUCClassifierCV,
-    LinearAUCClassifierCV,
-    TableModel,
-    _deadline,
-)
-from aucmax._deadline import Deadline, OutOfTimeError
+from aucmax import KernelAUCClassifier, KernelAUCClassifierCV, LinearAUCClassifierCV, TableModel
 from aucmax.metrics import roc_auc
 from aucmax.operators import FeatureOperator
 from aucmax.pairs import PairLoss
+from aucmax.runtime import deadline
+from aucmax.runtime.deadline import Deadline, OutOfTimeError
 from aucmax.solvers.newton import Newton, minimize
 from aucmax.tuning import first_landmarks, most_landmarks, sample, sample_rows
 
@@ -42,7 +37,7 @@ def clock(monkeypatch):
 
     def set_tick(tick):
         made = Clock(tick)
-        monkeypatch.setattr(_deadline, "time", made)
+        monkeypatch.setattr(deadline, "time", made)
         return made
 
     return set_tick

@@ -18,7 +18,7 @@ from aucmax import (
     save_model,
     tuning,
 )
-from aucmax import _kernel_scores as kernel_scores
+from aucmax.estimators import kernel_scores as kernel_scores
 from aucmax.features.fourier import FourierFeatures
 from aucmax.features.kernels import BOTH, LANDMARK_KERNELS
 from aucmax.metrics import roc_auc
@@ -444,7 +444,7 @@ def test_many_rows_are_tried_on_again_and_few_are_not(monkeypatch):
     def fewer(codes, room, n_dense, most):
         return min(codes.size, sizes[most])
 
-    monkeypatch.setattr("aucmax._kernel_scores.rows_within", fewer)
+    monkeypatch.setattr("aucmax.estimators.kernel_scores.rows_within", fewer)
     monkeypatch.setattr(tuning.sample, "FOLDED_ROWS", 3000)
     model = KernelAUCClassifier(metric=None, standardize=True, landmarks="class-kmeans", random_state=0)
     assert any(t["what"] == "on 8,000 rows" for t in clone(model).fit(X, y).trials_)

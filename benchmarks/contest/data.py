@@ -9,7 +9,7 @@ import numpy as np
 from sklearn import datasets
 from sklearn.model_selection import train_test_split
 
-from aucmax.data import Split, load_dataset
+from aucmax.paper.data import Split, load_dataset
 
 FULL = "full"
 #: Share of positives among the training rows.

@@ -18,9 +18,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.metrics import average_precision_score
 
-from aucmax._machine import peak_gib
-from aucmax.data import DataMissingError, Split
 from aucmax.metrics import compare_roc_auc, roc_auc
+from aucmax.paper.data import DataMissingError, Split
+from aucmax.runtime.machine import peak_gib
 from benchmarks.contest import data, methods, summary
 from benchmarks.contest.boosting import THREADS, Budget
 from benchmarks.harness import alone, timed

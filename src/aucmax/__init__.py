@@ -9,26 +9,26 @@ __version__ = "0.1.0"
 
 # Where each public name lives. They are loaded on first use: `import aucmax` must stay cheap.
 _HOMES = {
-    "KernelAUCClassifier": "aucmax.classifiers",
-    "LinearAUCClassifier": "aucmax.classifiers",
-    "KernelAUCClassifierCV": "aucmax.search",
-    "LinearAUCClassifierCV": "aucmax.search",
-    "CVPathDisplay": "aucmax.display",
-    "ConvergenceDisplay": "aucmax.display",
-    "LandmarkCoverageDisplay": "aucmax.display",
+    "KernelAUCClassifier": "aucmax.estimators.classifiers",
+    "LinearAUCClassifier": "aucmax.estimators.classifiers",
+    "KernelAUCClassifierCV": "aucmax.estimators.search",
+    "LinearAUCClassifierCV": "aucmax.estimators.search",
+    "CVPathDisplay": "aucmax.inspection.displays",
+    "ConvergenceDisplay": "aucmax.inspection.displays",
+    "LandmarkCoverageDisplay": "aucmax.inspection.displays",
     "NystroemFeatures": "aucmax.features.nystroem",
     "FourierFeatures": "aucmax.features.fourier",
-    "SGDAUCClassifier": "aucmax.streaming",
-    "OAMClassifier": "aucmax.baselines",
-    "SOLAMClassifier": "aucmax.baselines",
-    "KernelRankSVM": "aucmax.baselines",
+    "SGDAUCClassifier": "aucmax.estimators.streaming",
+    "OAMClassifier": "aucmax.estimators.baselines",
+    "SOLAMClassifier": "aucmax.estimators.baselines",
+    "KernelRankSVM": "aucmax.estimators.baselines",
     "TableModel": "aucmax.tables",
     "fit_table": "aucmax.tables",
-    "save_model": "aucmax.model_file",
-    "load_model": "aucmax.model_file",
-    "to_onnx": "aucmax.onnx_export",
+    "save_model": "aucmax.persistence.model_file",
+    "load_model": "aucmax.persistence.model_file",
+    "to_onnx": "aucmax.persistence.onnx_export",
     "write_report": "aucmax.report",
-    "row_blocks": "aucmax.sources",
+    "row_blocks": "aucmax.rows.sources",
     "metrics": "aucmax.metrics",
 }
 
@@ -58,17 +58,17 @@ __all__ = [
 
 if TYPE_CHECKING:
     from aucmax import metrics
-    from aucmax.baselines import KernelRankSVM, OAMClassifier, SOLAMClassifier
-    from aucmax.classifiers import KernelAUCClassifier, LinearAUCClassifier
-    from aucmax.display import ConvergenceDisplay, CVPathDisplay, LandmarkCoverageDisplay
+    from aucmax.estimators.baselines import KernelRankSVM, OAMClassifier, SOLAMClassifier
+    from aucmax.estimators.classifiers import KernelAUCClassifier, LinearAUCClassifier
+    from aucmax.estimators.search import KernelAUCClassifierCV, LinearAUCClassifierCV
+    from aucmax.estimators.streaming import SGDAUCClassifier
     from aucmax.features.fourier import FourierFeatures
     from aucmax.features.nystroem import NystroemFeatures
-    from aucmax.model_file import load_model, save_model
-    from aucmax.onnx_export import to_onnx
+    from aucmax.inspection.displays import ConvergenceDisplay, CVPathDisplay, LandmarkCoverageDisplay
+    from aucmax.persistence.model_file import load_model, save_model
+    from aucmax.persistence.onnx_export import to_onnx
     from aucmax.report import write_report
-    from aucmax.search import KernelAUCClassifierCV, LinearAUCClassifierCV
-    from aucmax.sources import row_blocks
-    from aucmax.streaming import SGDAUCClassifier
+    from aucmax.rows.sources import row_blocks
     from aucmax.tables import TableModel, fit_table
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from sklearn.datasets import make_moons
 
 import aucmax
-from aucmax.model_file import save_model
+from aucmax.persistence.model_file import save_model
 
 FOLDER = Path(__file__).parent
 

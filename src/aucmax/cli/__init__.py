@@ -10,10 +10,10 @@ from typing import Annotated, Any
 import typer
 
 from aucmax import __version__
-from aucmax._memory import check_address_space, is_memory_error, named_memory_error
 from aucmax.cli._mistakes import Commands, UsageError, sentence
 from aucmax.cli.datasets import datasets_app
 from aucmax.cli.models import models_app
+from aucmax.runtime.memory import check_address_space, is_memory_error, named_memory_error
 
 #: Address space that a command takes for its libraries, and for each core: polars ends the process if
 #: it finds none. Measured: 1.8 GB on two cores.

@@ -15,9 +15,9 @@ import polars as pl
 from rich.console import Console
 from rich.table import Table
 
-from aucmax._files import FULL, find_target
-from aucmax._json import json_ready
-from aucmax.model_file import load_model
+from aucmax.persistence.model_file import load_model
+from aucmax.runtime.json_values import json_ready
+from aucmax.runtime.output_files import FULL, find_target
 from aucmax.tables import TableModel
 
 

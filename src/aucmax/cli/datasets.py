@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from aucmax._memory import format_bytes
 from aucmax.cli._mistakes import Commands
+from aucmax.runtime.memory import format_bytes
 
 datasets_app = typer.Typer(
     cls=Commands,
@@ -50,8 +50,8 @@ def fetch(
     as_json: Annotated[bool, typer.Option("--json", help="Print the files as JSON.")] = False,
 ) -> None:
     """Download data sets from their official sites into the cache, verified."""
-    from aucmax.data.files import fetch as fetch_dataset
-    from aucmax.data.registry import DATASETS, find_dataset
+    from aucmax.paper.data.files import fetch as fetch_dataset
+    from aucmax.paper.data.registry import DATASETS, find_dataset
 
     wanted = list(DATASETS.values()) if "all" in names else [find_dataset(name) for name in names]
     files: list[dict[str, Any]] = []
@@ -77,8 +77,8 @@ def fetch(
 
 
 def _rows(data_dir: Path | None) -> list[dict[str, Any]]:
-    from aucmax.data.files import dataset_status
-    from aucmax.data.registry import DATASETS
+    from aucmax.paper.data.files import dataset_status
+    from aucmax.paper.data.registry import DATASETS
 
     rows = []
     for status in dataset_status(data_dir):

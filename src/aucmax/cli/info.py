@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from aucmax._memory import format_bytes
 from aucmax.cli._shared import (
     check_output,
     print_columns,
@@ -14,7 +13,8 @@ from aucmax.cli._shared import (
     table_model,
     told,
 )
-from aucmax.model_file import read_manifest
+from aucmax.persistence.model_file import read_manifest
+from aucmax.runtime.memory import format_bytes
 
 
 def run_info(path: Path, as_json: bool) -> None:
@@ -39,7 +39,7 @@ def _text(value: Any) -> str:
 
 def run_export(path: Path, onnx: Path, force: bool, as_json: bool) -> None:
     """Write the ONNX graph, which is compared with Python's scores first."""
-    from aucmax.onnx_export import to_onnx
+    from aucmax.persistence.onnx_export import to_onnx
 
     check_output(onnx, path, force=force)
     model = table_model(path)

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 
-from aucmax._names import known_name
 from aucmax.cli._progress import Line, shown, watched
 from aucmax.cli._shared import (
     aim_words,
@@ -19,12 +18,13 @@ from aucmax.cli._shared import (
     told,
 )
 from aucmax.cli.rivals import RIVALS
-from aucmax.evaluation import Evaluation
-from aucmax.evaluation import evaluate as measure
 from aucmax.metrics import compare_roc_auc, roc_auc
+from aucmax.metrics.evaluation import Evaluation
+from aucmax.metrics.evaluation import evaluate as measure
+from aucmax.metrics.thresholds import Threshold, measure_threshold
+from aucmax.runtime.spelling import known_name
 from aucmax.tables import TableModel
 from aucmax.tables.scored import ScoredRows, score_rows
-from aucmax.thresholds import Threshold, measure_threshold
 
 
 def run_evaluate(path: Path, table: Path, target: str | None, as_json: bool) -> None:

@@ -15,13 +15,13 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
-from aucmax._names import known_name
-from aucmax.data import DATASETS, dataset_status
+from aucmax.paper.data import DATASETS, dataset_status
 from aucmax.paper.figure import need_matplotlib
 from aucmax.paper.protocol import EXPERIMENTS, METHODS_OF, QUICK, Cell, Settings
 from aucmax.paper.report import write_report
 from aucmax.paper.runner import Progress, plan, run_cells
 from aucmax.paper.store import Row, Store
+from aucmax.runtime.spelling import known_name
 
 
 def run_paper(

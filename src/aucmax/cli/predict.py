@@ -14,12 +14,12 @@ from typing import IO, Any
 import numpy as np
 import polars as pl
 
-from aucmax._files import replacing, scratch_folder
-from aucmax._threads import ahead
 from aucmax.cli._progress import Line, rows_expected, shown
 from aucmax.cli._shared import check_output, naming, print_json, table_model, told
 from aucmax.reading.frames import RowError, check_names
 from aucmax.reading.read import column_names, located
+from aucmax.runtime.output_files import replacing, scratch_folder
+from aucmax.runtime.threads import ahead
 from aucmax.tables import TableModel, table_batches
 from aucmax.tables.surprises import Surprises, tell_surprises
 

@@ -15,7 +15,7 @@ from aucmax.cli._shared import (
     print_table,
     told,
 )
-from aucmax.model_file import save_model
+from aucmax.persistence.model_file import save_model
 from aucmax.tables import TableModel, fit_table, plan_table
 
 #: The share of rows with a twin that is worth a word.

@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from threading import Thread
 from typing import Any
 
-from aucmax._memory import NoMemoryError
+from aucmax.runtime.memory import NoMemoryError
 
 #: Seconds without a worker that works, after which a fit is given up. A nanny restarts a worker sooner;
 #: Dask itself would wait without end.

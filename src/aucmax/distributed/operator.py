@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from aucmax.distributed.client import gathered, sending
 from aucmax.operators import ALL, BlockOperator, FeatureOperator, KernelOperator, Operator
+from aucmax.operators.placement import solver_bytes
 from aucmax.pairs import Floats, Indices
-from aucmax.plan import solver_bytes
 
 Array = npt.NDArray[Any]
 

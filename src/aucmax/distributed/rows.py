@@ -14,13 +14,13 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.sparsefuncs import mean_variance_axis
 from sklearn.utils.validation import validate_data
 
-from aucmax._checks import check_rows, is_dask, is_sparse
-from aucmax._memory import NoMemoryError, available_bytes, format_bytes, parse_bytes
 from aucmax.distributed.client import default_client, gathered, sending
 from aucmax.distributed.operator import DaskOperator, by_part, driver_bytes, make_piece
+from aucmax.operators.placement import pays_to_project
 from aucmax.pairs import Floats, Indices
-from aucmax.plan import pays_to_project
-from aucmax.rows import width_after
+from aucmax.rows.blocked import width_after
+from aucmax.rows.validation import check_rows, is_dask, is_sparse
+from aucmax.runtime.memory import NoMemoryError, available_bytes, format_bytes, parse_bytes
 
 Array = npt.NDArray[Any]
 

@@ -11,19 +11,10 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from aucmax._checks import (
-    all_or_nothing,
-    check_choice,
-    check_gamma,
-    check_number,
-    check_rows,
-    check_weight,
-    drop_absent,
-    is_sparse,
-    random_generator,
-)
-from aucmax._threads import over_blocks
 from aucmax.features.kernels import check_features, product_over_blocks, resolve_gamma
+from aucmax.rows.validation import all_or_nothing, check_rows, check_weight, drop_absent, is_sparse
+from aucmax.runtime.parameters import check_choice, check_gamma, check_number, random_generator
+from aucmax.runtime.threads import over_blocks
 
 Array = npt.NDArray[Any]
 

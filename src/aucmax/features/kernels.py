@@ -25,11 +25,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from aucmax import _compiled
-from aucmax._checks import is_elsewhere, is_sparse
-from aucmax._compiled import twins
-from aucmax._projection import Projection
-from aucmax._threads import Scratch, over_blocks
+from aucmax.features.projection import Projection
+from aucmax.rows.validation import is_elsewhere, is_sparse
+from aucmax.runtime import compiled
+from aucmax.runtime.compiled import twins
+from aucmax.runtime.threads import Scratch, over_blocks
 
 Array = npt.NDArray[Any]
 
@@ -144,7 +144,7 @@ class LandmarkKernel:
         """Kernel values from raw ones, which may stand in ``out`` itself."""
         if self.name in RADIAL:
             if loops_pay(out):
-                _compiled.run("exponential", raw, out)
+                compiled.run("exponential", raw, out)
             else:
                 twins.exponential(raw, out)
             return out
@@ -200,7 +200,7 @@ class LandmarkKernel:
     def _laplacian(self, X: Any, out: Array) -> None:
         dense = X.toarray() if is_sparse(X) else X
         # Sums over columns in the dtype of ``out``, which is float64 for scores
-        loop = _compiled.run if self.dtype == np.float32 and self._count >= _MANY else _by_twin
+        loop = compiled.run if self.dtype == np.float32 and self._count >= _MANY else _by_twin
         loop("manhattan", np.ascontiguousarray(dense, self.dtype), self._columns, -self._gamma_l1, out)
 
     def _product(self, X: Any, right: Array, out: Array) -> None:
@@ -318,7 +318,7 @@ def _by_matrix(coef: Array, dtype: np.dtype[Any]) -> Callable[[Array], Array]:
             return np.asarray(values @ cast)
         # Weights over landmarks are large and cancel.
         sums = np.empty((len(right), len(values)))
-        _compiled.run("thin_scores", values, right, sums, 0, len(values))
+        compiled.run("thin_scores", values, right, sums, 0, len(values))
         return sums.T
 
     return times

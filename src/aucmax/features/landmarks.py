@@ -15,9 +15,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from aucmax._checks import is_sparse
-from aucmax._row_order import content_order
-from aucmax._threads import over_blocks
+from aucmax.rows.content_order import content_order
+from aucmax.rows.validation import is_sparse
+from aucmax.runtime.threads import over_blocks
 
 Array = npt.NDArray[Any]
 

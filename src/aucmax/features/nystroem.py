@@ -13,23 +13,6 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
-from aucmax._checks import (
-    all_or_nothing,
-    check_choice,
-    check_gamma,
-    check_labels,
-    check_number,
-    check_rows,
-    check_verbose,
-    check_weight,
-    drop_absent,
-    is_auto,
-    is_sparse,
-    random_generator,
-    refuse_odd,
-    warn_user,
-)
-from aucmax._projection import Projection
 from aucmax.features.kernels import (
     BOTH,
     LANDMARK_KERNELS,
@@ -42,6 +25,25 @@ from aucmax.features.kernels import (
     resolve_gamma,
 )
 from aucmax.features.landmarks import OF_CLASSES, STRATEGIES, choose_landmarks
+from aucmax.features.projection import Projection
+from aucmax.rows.validation import (
+    all_or_nothing,
+    check_labels,
+    check_rows,
+    check_weight,
+    drop_absent,
+    is_sparse,
+    refuse_odd,
+)
+from aucmax.runtime.parameters import (
+    check_choice,
+    check_gamma,
+    check_number,
+    check_verbose,
+    is_auto,
+    random_generator,
+    warn_user,
+)
 
 Array = npt.NDArray[Any]
 

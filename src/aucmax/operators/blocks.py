@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from aucmax import _compiled
-from aucmax._projection import Projection
-from aucmax._threads import Scratch, cache_rows, over_blocks
+from aucmax.features.projection import Projection
 from aucmax.operators.memory import FeatureOperator, KernelOperator
 from aucmax.operators.protocol import ALL, Operator
 from aucmax.pairs import Floats, Indices
-from aucmax.rows import Rows
+from aucmax.rows.blocked import Rows
+from aucmax.runtime import compiled
+from aucmax.runtime.threads import Scratch, cache_rows, over_blocks
 
 Array = npt.NDArray[Any]
 
@@ -69,7 +69,7 @@ class BlockOperator:
 
         def work(rows: slice) -> None:
             for part, block in self._blocks(rows):
-                _compiled.run("thin_scores", block, right, out[:, part], 0, len(block))
+                compiled.run("thin_scores", block, right, out[:, part], 0, len(block))
 
         over_blocks(work, self.n_rows, 0, self._sum_rows)
         return out.T
@@ -81,7 +81,7 @@ class BlockOperator:
         def work(rows: slice) -> None:
             total = sums[rows.start // self._sum_rows]
             for part, block in self._blocks(rows):
-                _compiled.run("thin_pullback", block, left[:, part], total, 0, len(block))
+                compiled.run("thin_pullback", block, left[:, part], total, 0, len(block))
 
         over_blocks(work, self.n_rows, 0, self._sum_rows)
         out: Floats = sums.sum(axis=0).T
@@ -114,7 +114,7 @@ class BlockOperator:
                 yield part, self._fill(X, self._scratch.array((len(X), self._width), self._dtype))
 
     def _values(self, index: Indices) -> Array:
-        X = self._X[index]
+        X: Array = self._X[index]
         if self._fill is None:
             return X
         out, fill = np.empty((len(X), self._width), dtype=self._dtype), self._fill

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from aucmax import _compiled
-from aucmax._checks import is_sparse
-from aucmax._projection import Projection
-from aucmax._threads import over_blocks
+from aucmax.features.projection import Projection
 from aucmax.operators.protocol import ALL, Operator
 from aucmax.pairs import Floats, Indices
+from aucmax.rows.validation import is_sparse
+from aucmax.runtime import compiled
+from aucmax.runtime.threads import over_blocks
 
 Array = npt.NDArray[Any]
 
@@ -84,7 +84,7 @@ def _columns_product(matrix: Any, coef: Floats) -> Floats:
         right, out = np.ascontiguousarray(coef.T), np.empty((coef.shape[1], len(matrix)))
 
         def work(rows: slice) -> None:
-            _compiled.run("thin_scores", matrix, right, out, rows.start, rows.stop)
+            compiled.run("thin_scores", matrix, right, out, rows.start, rows.stop)
 
         over_blocks(work, len(matrix), 0, _SUM_ROWS)
         return out.T
@@ -106,7 +106,7 @@ def _rows_product(matrix: Any, gradient: Floats) -> Floats:
     def work(rows: slice) -> None:
         part = parts[rows.start // _SUM_ROWS]
         if thin:
-            _compiled.run("thin_pullback", matrix, narrow, part, rows.start, rows.stop)
+            compiled.run("thin_pullback", matrix, narrow, part, rows.start, rows.stop)
         else:
             # A vector product runs at memory speed, a thin matrix product does not.
             left = narrow[0, rows] if len(narrow) == 1 else narrow[:, rows]

@@ -1,5 +1,1 @@
-"""The methods of "Scalable Nonlinear AUC Maximization Methods" (Khalid, Ray and Chitsaz, 2018)."""
-
-from aucmax.paper.methods import METHODS, Method
-
-__all__ = ["METHODS", "Method"]
+"""The paper's methods, data, protocol, tables, figure and claims (Khalid, Ray and Chitsaz, 2018)."""

@@ -6,9 +6,9 @@ import statistics
 from pathlib import Path
 from typing import Any
 
-from aucmax._files import replacing
 from aucmax.paper import published
 from aucmax.paper.tables import QUICK, Rows, is_done, notes_of, seeds_of, why_no_data
+from aucmax.runtime.output_files import replacing
 
 #: Colours of Okabe and Ito, told apart by the colour-blind; shapes and dashes tell them apart in grey.
 _LOOKS: dict[str, dict[str, Any]] = {

@@ -16,10 +16,10 @@ from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
-from aucmax.baselines import KernelRankSVM, OAMClassifier, SOLAMClassifier
-from aucmax.classifiers import KernelAUCClassifier, LinearAUCClassifier
+from aucmax.estimators.baselines import KernelRankSVM, OAMClassifier, SOLAMClassifier
+from aucmax.estimators.classifiers import KernelAUCClassifier, LinearAUCClassifier
+from aucmax.estimators.streaming import SGDAUCClassifier
 from aucmax.features.nystroem import NystroemFeatures
-from aucmax.streaming import SGDAUCClassifier
 
 __all__ = ["METHODS", "Method"]
 

@@ -20,11 +20,9 @@ from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid, StratifiedKFold
 from sklearn.preprocessing import StandardScaler
 
-from aucmax._files import replacing
-from aucmax._machine import machine, peak_gib, versions
-from aucmax._threads import one_blas_thread
-from aucmax.data import Dataset, Split, load_dataset
+from aucmax.estimators.search import KernelAUCClassifierCV, LinearAUCClassifierCV
 from aucmax.metrics import roc_auc, roc_auc_interval
+from aucmax.paper.data import Dataset, Split, load_dataset
 from aucmax.paper.methods import LANDMARKS, METHODS
 from aucmax.paper.published import (
     BATCH_METHODS,
@@ -35,7 +33,9 @@ from aucmax.paper.published import (
     TABLE1,
 )
 from aucmax.paper.store import Row, key_of
-from aucmax.search import KernelAUCClassifierCV, LinearAUCClassifierCV
+from aucmax.runtime.machine import machine, peak_gib, versions
+from aucmax.runtime.output_files import replacing
+from aucmax.runtime.threads import one_blas_thread
 
 #: How every run differs from the paper's.
 DEPARTURES = (

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from aucmax._files import replacing
 from aucmax.paper import tables
 from aucmax.paper.figure import figure1
 from aucmax.paper.page import page
 from aucmax.paper.protocol import DEPARTURES, tabulated
 from aucmax.paper.store import Row
 from aucmax.paper.table import Table, html_page
+from aucmax.runtime.output_files import replacing
 
 TABLES = {
     "table1": tables.table1,

@@ -22,7 +22,7 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
 
-from aucmax.data import Dataset
+from aucmax.paper.data import Dataset
 from aucmax.paper.protocol import Cell, Settings, cells_of, paper_rows, run_cell
 from aucmax.paper.store import Row, Store
 

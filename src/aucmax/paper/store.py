@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from aucmax._files import hold, open_own
+from aucmax.runtime.output_files import hold, open_own
 
 Row = dict[str, Any]
 

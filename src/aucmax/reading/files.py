@@ -18,8 +18,8 @@ from typing import IO, Any
 
 import polars as pl
 
-from aucmax import _memory
 from aucmax.reading.frames import TableError
+from aucmax.runtime import memory
 
 __all__ = ["TableFile", "file_hash", "find_table", "read_all", "unpacked", "whole_lines"]
 
@@ -103,14 +103,14 @@ def unpacked(path: Path) -> Iterator[IO[bytes]]:
 
 def read_all(stream: IO[bytes], path: Path) -> bytes:
     """All that an unpacked file holds, if it fits into memory twice: as text, and parsed."""
-    parts, size, limit = [], 0, _memory.available_bytes()
+    parts, size, limit = [], 0, memory.available_bytes()
     while part := stream.read(PIECE):
         parts.append(part)
         size += len(part)
         if limit is not None and 2 * size > limit:
             raise TableError(
-                f"{path} unpacks to more than {_memory.format_bytes(size)}, and "
-                f"{_memory.format_bytes(limit)} of memory is free: unpack it on the disk, or read it "
+                f"{path} unpacks to more than {memory.format_bytes(size)}, and "
+                f"{memory.format_bytes(limit)} of memory is free: unpack it on the disk, or read it "
                 "in parts (table_batches)."
             )
     return b"".join(parts)
@@ -135,7 +135,7 @@ def check_line(path: Path, number: int, size: int) -> None:
     """Refuse a line without end, which would take all memory."""
     if size > LONGEST_LINE:
         raise TableError(
-            f"{path}: line {number} is longer than {_memory.format_bytes(LONGEST_LINE)}: the file is "
+            f"{path}: line {number} is longer than {memory.format_bytes(LONGEST_LINE)}: the file is "
             "no table, or its line ends are lost."
         )
 

@@ -12,9 +12,9 @@ import numpy as np
 import polars as pl
 from sklearn.datasets import load_svmlight_file
 
-from aucmax import _memory
 from aucmax.reading.files import TableFile, unpacked, whole_lines
 from aucmax.reading.frames import RowError, TableError
+from aucmax.runtime import memory
 
 __all__ = [
     "TARGET",
@@ -110,14 +110,14 @@ class Size:
 
 def _names(file: TableFile, size: Size) -> list[str]:
     """The names of all columns, if all columns with their zeros fit into memory."""
-    needed, free = size.width * (4 * size.lines + _COLUMN_BYTES), _memory.available_bytes()
+    needed, free = size.width * (4 * size.lines + _COLUMN_BYTES), memory.available_bytes()
     if free is not None and needed > free:
         raise _too_wide(
             file,
             size.line,
             f"{size.width:,}",
             f"so many columns and {size.lines:,} rows, written out with their zeros, need "
-            f"{_memory.format_bytes(needed)}, and {_memory.format_bytes(free)} is free",
+            f"{memory.format_bytes(needed)}, and {memory.format_bytes(free)} is free",
         )
     return [TARGET, *(f"f{i + 1}" for i in range(size.width))]
 

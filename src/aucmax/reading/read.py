@@ -17,8 +17,6 @@ from typing import Any
 
 import polars as pl
 
-from aucmax import _memory
-from aucmax._checks import check_number
 from aucmax.reading.delimited import line_of_row, read_text, text_batches, text_names
 from aucmax.reading.files import TableFile, file_hash, find_table, is_packed, read_all, unpacked
 from aucmax.reading.frames import RowError, TableError, check_names, same_names
@@ -29,6 +27,8 @@ from aucmax.reading.libsvm import (
     line_of_libsvm_row,
     read_libsvm,
 )
+from aucmax.runtime import memory
+from aucmax.runtime.parameters import check_number
 
 #: What polars raises for files that make no sense; a panic is no Exception.
 _BROKEN = (pl.exceptions.PolarsError, pl.exceptions.PanicException)
@@ -221,11 +221,11 @@ def _check_size(file: TableFile, scan: pl.LazyFrame) -> None:
     widths = [
         _WIDTHS.get(kind, 8 if kind.is_numeric() or kind.is_temporal() else 16) for kind in schema
     ]
-    needed, free = rows * sum(widths), _memory.available_bytes()
+    needed, free = rows * sum(widths), memory.available_bytes()
     if free is not None and needed > free:
         raise TableError(
             f"{file.path} declares {rows:,} rows of {len(widths)} columns, at least "
-            f"{_memory.format_bytes(needed)}, and {_memory.format_bytes(free)} of memory is free: read "
+            f"{memory.format_bytes(needed)}, and {memory.format_bytes(free)} of memory is free: read "
             "some of its columns, or read it in parts (table_batches)."
         )
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from aucmax._scored import check_scored, effective_rows, share_interval
+from aucmax.metrics.scored_rows import check_scored, effective_rows, share_interval
 
 MOST_CUTS = 1000
 

@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from aucmax.display import ConvergenceDisplay, CVPathDisplay, LandmarkCoverageDisplay
-from aucmax.evaluation import CalibrationBin
+from aucmax.inspection.displays import ConvergenceDisplay, CVPathDisplay, LandmarkCoverageDisplay
+from aucmax.metrics.evaluation import CalibrationBin
 from aucmax.report.curves import Band, Cuts, Histogram
 
 #: Our colours while matplotlib draws, and the page's names for them.

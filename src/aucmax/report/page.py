@@ -13,16 +13,16 @@ from sklearn import __version__ as sklearn_version
 from sklearn.utils.validation import check_is_fitted
 
 from aucmax import __version__
-from aucmax._checks import check_number
-from aucmax._files import replacing
-from aucmax.evaluation import Evaluation, evaluate
-from aucmax.importance import Importance, mean_squared_gradient, permutation_importance
+from aucmax.inspection.importance import Importance, mean_squared_gradient, permutation_importance
+from aucmax.metrics.evaluation import Evaluation, evaluate
 from aucmax.report import figures as draw
 from aucmax.report import sentences
 from aucmax.report.columns import column_rows, confident_mistakes
 from aucmax.report.curves import DRAWS, Cuts, make_cuts, roc_band, score_histogram
 from aucmax.report.slider import RATES, cost_ratio, slider_stops, text_at_start
 from aucmax.report.words import count, fixed, percent
+from aucmax.runtime.output_files import replacing
+from aucmax.runtime.parameters import check_number
 from aucmax.tables import TableModel
 from aucmax.tables.scored import ScoredRows, score_rows
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from aucmax.evaluation import Evaluation
+from aucmax.metrics.evaluation import Evaluation
+from aucmax.metrics.thresholds import Aim
 from aucmax.report.columns import missing_cells
 from aucmax.report.words import count, fixed, percent
 from aucmax.tables.scored import ScoredRows
-from aucmax.thresholds import Aim
 
 #: With fewer of a class, a reader is warned of wide intervals.
 _FEW = 50

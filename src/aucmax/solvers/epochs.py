@@ -11,9 +11,9 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from aucmax._deadline import NEVER, Deadline
 from aucmax.operators import FeatureOperator
 from aucmax.pairs import Floats, ordered_share
+from aucmax.runtime.deadline import NEVER, Deadline
 
 Array = npt.NDArray[Any]
 Mask = npt.NDArray[np.bool_]

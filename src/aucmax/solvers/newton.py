@@ -43,9 +43,9 @@ from typing import Any
 
 import numpy as np
 
-from aucmax._deadline import NEVER, Deadline
 from aucmax.operators import Operator
 from aucmax.pairs import Floats, Indices, PairLoss
+from aucmax.runtime.deadline import NEVER, Deadline
 from aucmax.solvers.hessian import Hessian
 from aucmax.solvers.line_search import line_search, refuse_underflow
 from aucmax.solvers.preconditioner import (

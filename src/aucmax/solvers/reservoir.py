@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from aucmax._checks import is_sparse
 from aucmax.pairs import Floats, Indices
+from aucmax.rows.validation import is_sparse
 
 Array = npt.NDArray[Any]
 

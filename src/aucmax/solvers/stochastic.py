@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from aucmax import _compiled
-from aucmax._checks import is_sparse
 from aucmax.pairs import Floats, Indices
+from aucmax.rows.validation import is_sparse
+from aucmax.runtime import compiled
 from aucmax.solvers.reservoir import Reservoir, dense_rows, reservoir_slots
 
 Array = npt.NDArray[Any]
@@ -141,7 +141,7 @@ class PairSGD(_Sampling):
             if is_sparse(X):
                 table = dense_rows(X, np.concatenate([i, j]), self.w.dtype)
                 i, j = np.arange(i.size), np.arange(i.size, 2 * i.size)
-            self.steps, self.averaged, active = _compiled.run(
+            self.steps, self.averaged, active = compiled.run(
                 "pair_sgd",
                 table,
                 i,
@@ -182,7 +182,7 @@ class PairSGDGrid(_Stateful):
         ]
         for steps in _pieces(int(present.sum()), _STEPS // self._alpha.size):
             pos, neg = (draw(steps.stop - steps.start) for draw in draws)
-            self._steps, self._averaged = _compiled.run(
+            self._steps, self._averaged = compiled.run(
                 "pair_sgd_grid",
                 X,
                 pos,
@@ -230,7 +230,7 @@ class OAM(_Sampling):
             slots = np.empty(rows.size, dtype=np.intp)
             for members, buffer in ((up, self.pos), (~up, self.neg)):
                 slots[members] = reservoir_slots(buffer.seen, int(members.sum()), buffer.size, rng)
-            self.pos.seen, self.neg.seen = _compiled.run(
+            self.pos.seen, self.neg.seen = compiled.run(
                 "oam",
                 table,
                 up,
@@ -282,7 +282,7 @@ class SOLAM(_Sampling):
         for rows, table in _ordered(X, order, self.w.dtype, _STEPS):
             norms = np.einsum("nd,nd->n", table, table)
             self._kappa = max(self._kappa, float(np.sqrt(norms.max())))
-            self.steps, self._total = _compiled.run(
+            self.steps, self._total = compiled.run(
                 "solam",
                 table,
                 positive[rows],

@@ -9,7 +9,7 @@ from typing import Any
 
 import polars as pl
 
-from aucmax.plan import Plan
+from aucmax.operators.placement import Plan
 from aucmax.reading.frames import TableError, as_frame, check_names, row_weights
 from aucmax.reading.read import file_hash, located, read_table
 from aucmax.tables.model import TableModel, check_drop

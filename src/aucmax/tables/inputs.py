@@ -13,8 +13,9 @@ import numpy as np
 import polars as pl
 from sklearn.utils.validation import check_array
 
-from aucmax._checks import refuse_odd, warn_user
 from aucmax.reading.frames import as_frame, as_series, is_frame
+from aucmax.rows.validation import refuse_odd
+from aucmax.runtime.parameters import warn_user
 
 __all__ = ["scoring_frame", "training_frame"]
 

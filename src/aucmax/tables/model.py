@@ -17,9 +17,10 @@ from sklearn.compose import ColumnTransformer
 from sklearn.model_selection import PredefinedSplit, StratifiedGroupKFold, StratifiedKFold
 from sklearn.utils.validation import check_is_fitted
 
-from aucmax._checks import all_or_nothing, check_choice, check_number, check_weight, is_auto, warn_user
-from aucmax.calibration import IsotonicCalibrator, SigmoidCalibrator, make_calibrator
+from aucmax.estimators.search import KernelAUCClassifierCV
 from aucmax.metrics import roc_auc, roc_auc_interval
+from aucmax.metrics.calibration import IsotonicCalibrator, SigmoidCalibrator, make_calibrator
+from aucmax.metrics.thresholds import Aim, Threshold, choose_threshold
 from aucmax.reading.frames import (
     RowError,
     TableError,
@@ -27,7 +28,8 @@ from aucmax.reading.frames import (
     check_names,
     frame_hash,
 )
-from aucmax.search import KernelAUCClassifierCV
+from aucmax.rows.validation import all_or_nothing, check_weight
+from aucmax.runtime.parameters import check_choice, check_number, is_auto, warn_user
 from aucmax.tables.columns import (
     feature_names,
     features,
@@ -39,7 +41,6 @@ from aucmax.tables.inputs import scoring_frame, training_frame
 from aucmax.tables.labels import Labels, known_labels, two_labels
 from aucmax.tables.study import study_columns
 from aucmax.tables.surprises import Surprises, count_surprises, tell_surprises
-from aucmax.thresholds import Aim, Threshold, choose_threshold
 
 __all__ = ["TableModel", "check_drop"]
 
@@ -74,8 +75,8 @@ class TableModel(ClassifierMixin, BaseEstimator):
     calibration : {"sigmoid", "isotonic"}, default="sigmoid"
         How scores become probabilities; isotonic for a thousand positives or more.
     aim : str, optional
-        What the threshold is chosen for, such as "precision=0.8": see ``aucmax.thresholds``. By default
-        recall less false-positive rate is made as large as can be.
+        What the threshold is chosen for, such as "precision=0.8": see ``aucmax.metrics.thresholds``. By
+        default recall less false-positive rate is made as large as can be.
     random_state : int, default=0
     verbose : int, default=0
         1 shows a bar over the search.

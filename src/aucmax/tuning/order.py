@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from aucmax._deadline import NEVER, Deadline, OutOfTimeError
 from aucmax.features.kernels import BOTH, resolve_gamma
 from aucmax.features.nystroem import AUTO_LANDMARKS
+from aucmax.runtime.deadline import NEVER, Deadline, OutOfTimeError
 from aucmax.tuning import metric as metrics
 from aucmax.tuning.metric import DAMPINGS, FEW_DAMPINGS, Damping, Round, mean_outer, stretched
 from aucmax.tuning.sample import (

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.model_selection import StratifiedKFold
 
-from aucmax._memory import format_bytes
 from aucmax.features.landmarks import equal_shares
+from aucmax.runtime.memory import format_bytes
 
 Array = npt.NDArray[Any]
 Rows = Any

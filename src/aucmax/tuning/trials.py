@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from aucmax._checks import is_sparse
-from aucmax._deadline import NEVER, Deadline, OutOfTimeError
-from aucmax._threads import cpu_count, one_blas_thread
 from aucmax.features.nystroem import NystroemFeatures
 from aucmax.operators import FeatureOperator
 from aucmax.pairs import PairLoss, ordered_share
+from aucmax.rows.validation import is_sparse
+from aucmax.runtime.deadline import NEVER, Deadline, OutOfTimeError
+from aucmax.runtime.threads import cpu_count, one_blas_thread
 from aucmax.solvers.newton import Newton
 from aucmax.tuning import metric as metrics
 from aucmax.tuning.metric import Round, mean_outer, stretched

@@ -1,0 +1,1 @@
+"""The estimators that users construct."""

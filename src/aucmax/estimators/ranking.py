@@ -1,0 +1,460 @@
+"""What all classifiers share, whatever they learn with."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.validation import check_is_fitted
+
+from aucmax.features.kernels import RADIAL
+from aucmax.features.scaling import MetricScaler, QuantileScaler, refuse_tiny, warn_far, with_extremes
+from aucmax.fitting.checkpoint import Checkpoint, describe_fit
+from aucmax.rows.blocked import BlockedRows
+from aucmax.rows.content_order import content_order
+from aucmax.rows.sources import Source, is_source, open_rows, source_blocks
+from aucmax.rows.validation import (
+    all_or_nothing,
+    check_classes,
+    check_labels,
+    check_rows,
+    check_weight,
+    drop_absent,
+    is_dask,
+    is_elsewhere,
+    is_sparse,
+    refuse_lone_weight,
+    refuse_odd,
+)
+from aucmax.runtime.deadline import NEVER, Deadline
+from aucmax.runtime.memory import guarded_memory
+from aucmax.runtime.parameters import check_flag, check_verbose, random_generator, warn_user
+
+#: Kernel values up to this size are kept in float64 when the data is; larger ones in float32. Small
+#: problems so agree with any float64 optimiser; large ones take half the memory and time.
+FLOAT64_BYTES = 2**26
+
+
+class _NoProbabilities:
+    """Makes a method absent, as ``hasattr`` sees it, with an error that names what has it."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, model: Any, owner: type) -> Any:
+        raise AttributeError(
+            f"{owner.__name__} has no {self._name}: it gives scores, by decision_function. For "
+            "probabilities put scikit-learn's CalibratedClassifierCV around it, or fit an "
+            "aucmax.TableModel, which is calibrated."
+        )
+
+
+#: Shares of rows that differ less are equal: sums of weights in another order do.
+_EQUAL_GAIN = 1e-9
+
+#: Scores that differ by less than this share of the largest are equal.
+_EQUAL_SCORES = 1e-9
+
+
+class RankingClassifier(ClassifierMixin, BaseEstimator):
+    """Labels, standardised rows, one column of scores per ranked class, threshold, decision."""
+
+    standardize: bool | str
+    checkpoint: Any = None
+    time_budget: float | None = None
+    classes_: np.ndarray
+    intercept_: np.ndarray
+    scaler_: Any  # a StandardScaler, QuantileScaler or MetricScaler, or None
+
+    #: Whether a fit reads rows by blocks, and so takes what is no array.
+    _takes_blocks = False
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any = None, **extra: Any) -> Any:
+        """Check, standardise, learn; ``_fit_columns`` gets what ``_prepare`` makes of the rest."""
+        self._check_params()
+        check_verbose(getattr(self, "verbose", 0))
+        began = time.monotonic()
+        with (
+            guarded_memory(f"The fit of {type(self).__name__}", self, X),
+            all_or_nothing(self),
+            open_rows(X, y, sample_weight, self._takes_blocks) as given,
+        ):
+            if given is not None:
+                X, y, sample_weight = self._take_source(given)
+            elif is_dask(X):
+                from aucmax.distributed import take_over
+
+                X, y, sample_weight = take_over(self, X, y, sample_weight)
+            check_labels(y)
+            X, y = check_rows(self, X, y)
+            check_classes(y)
+            weight = check_weight(sample_weight, X.shape[0])
+            refuse_lone_weight(weight)
+            present = np.flatnonzero(weight)
+            self.classes_, codes = np.unique(y[present], return_inverse=True)
+            if self.classes_.size < 2:
+                raise ValueError(
+                    "Ranking needs rows of at least two classes; those of non-zero weight are all of "
+                    f"one class, {self.classes_.tolist()[0]!r}."
+                )
+            given, given_weight = X, weight
+            X, _, weight = drop_absent(X, None, weight)
+            if not is_elsewhere(X):
+                order = content_order(X, codes, weight)
+                X, codes, weight, present = X[order], codes[order], weight[order], present[order]
+            extra = self._prepare(given, y, given_weight, present, **extra)
+            del given
+            try:
+                with (
+                    np.errstate(over="ignore", invalid="ignore", divide="ignore"),  # found and named
+                    self._keeping(X, codes, weight, extra, began),
+                ):
+                    self._settle(X, codes, weight)
+                    self.scaler_ = self._kept.fitted(
+                        "scaler", lambda: self._fit_scaler(X, weight), lambda: self._new_scaler(X)
+                    )
+                    self._fit_columns(self._scaled(X), codes, weight, **extra)
+            except FloatingPointError as error:
+                raise ValueError(
+                    f"The fit cannot go on: {error}. Check for extreme values in X, sample_weight "
+                    "and C, and standardize the features."
+                ) from None
+        return self
+
+    def _take_source(self, source: Source) -> tuple[BlockedRows, np.ndarray, Any]:
+        X = BlockedRows(source.rows, dtype=source.rows.dtype)
+        y = np.asarray(source.y)
+        if y.shape != (X.shape[0],):
+            raise ValueError(f"y must have one label for each of {X.shape[0]} rows; got {y.shape}.")
+        self.n_features_in_ = X.shape[1]
+        if source.names is not None:
+            self.feature_names_in_ = np.array(source.names, dtype=object)
+        return X, y, source.weight
+
+    @contextmanager
+    def _keeping(
+        self,
+        X: Any,
+        codes: np.ndarray,
+        weight: np.ndarray,
+        extra: dict[str, Any],
+        began: float,
+    ) -> Iterator[None]:
+        """Keep the checkpoint and deadline of a fit, ``_kept`` and ``_deadline``, until it is done."""
+        self._kept, self._deadline = Checkpoint(), NEVER
+        try:
+            if self.checkpoint is not None:
+                labels = (codes, self.classes_)
+                data = {"X": (X,), "y": labels, "sample_weight": (weight,), **self._more_data(**extra)}
+                self._kept = Checkpoint(self.checkpoint, describe_fit(self, data))
+                if self._kept.before and getattr(self, "verbose", 0):
+                    spent = f"{self._kept.before:.0f} s of it are done"
+                    print(f"Going on from {self.checkpoint}: {spent}", file=sys.stderr)
+            spent_before = time.monotonic() - began + self._kept.before
+            self._deadline = Deadline(self.time_budget, spent_before)
+            yield
+            self._kept.remove()
+        finally:
+            self._kept.close()
+            del self._kept, self._deadline
+
+    def _more_data(self, **extra: Any) -> dict[str, Sequence[Any]]:
+        """Arrays beside rows, labels and weights that the fit depends on, by name."""
+        return {}
+
+    def _settle(self, X: Any, codes: np.ndarray, weight: np.ndarray) -> None:
+        """Find out what parameters leave open, before anything is learnt."""
+
+    def _scaling(self) -> Any:
+        """How rows are standardised, once that is settled."""
+        return self.standardize
+
+    def _new_scaler(self, X: Any, standardize: Any = None) -> Any:
+        """What ``standardize`` asks for, unfitted."""
+        if (self._scaling() if standardize is None else standardize) == "quantile":
+            return QuantileScaler().set_output(transform="default")
+        # Centring would turn a CSR matrix into a dense one, so that is only scaled.
+        return StandardScaler(with_mean=not is_sparse(X)).set_output(transform="default")
+
+    def _fit_scaler(self, X: Any, weight: np.ndarray, standardize: Any = None) -> Any:
+        standardize = self._scaling() if standardize is None else standardize
+        names = getattr(self, "feature_names_in_", None)
+        # Kernels of distances take the landmarks' centre off their rows.
+        if getattr(self, "kernel", None) not in (*RADIAL, "auto") and (is_sparse(X) or not standardize):
+            warn_far(X, names)
+        if not standardize:
+            refuse_tiny(X)
+            return None
+        scaler = self._new_scaler(X, standardize)
+        if isinstance(scaler, QuantileScaler):
+            return scaler.fit(X, sample_weight=weight)
+        if is_elsewhere(X):
+            scaler = X.scaler(weight)
+        else:
+            # Only ratios of weights matter to it; tiny or huge ones would underflow or overflow. Equal
+            # ones are left out, since weighing takes twice the time.
+            scaler.fit(X, sample_weight=weight / weight.max() if np.ptp(weight) else None)
+        return settled(with_extremes(scaler, X, weight, names))
+
+    def _scaled(self, X: Any) -> Any:
+        return scale_rows(self.scaler_, X)
+
+    def _check_params(self) -> None:
+        raise NotImplementedError
+
+    def _prepare(
+        self, X: Any, y: Any, weight: np.ndarray, fitted: np.ndarray, **extra: Any
+    ) -> dict[str, Any]:
+        """What ``_fit_columns`` takes beside rows, classes and weights.
+
+        It is made from all rows as they came; ``fitted`` has the positions of those that a fit sees,
+        in its order.
+        """
+        return extra
+
+    def _fit_columns(self, X: Any, codes: np.ndarray, weight: np.ndarray, **extra: Any) -> None:
+        """Learn from standardised rows: set ``intercept_`` and all that ``_scores`` needs."""
+        raise NotImplementedError
+
+    def _positives(self, codes: np.ndarray) -> list[np.ndarray]:
+        """The positive rows of each column: the second of two classes, or each against the rest."""
+        two = self.classes_.size == 2
+        return [codes == c for c in ([1] if two else range(self.classes_.size))]
+
+    def _set_thresholds(
+        self, scores: np.ndarray, positives: list[np.ndarray], weight: np.ndarray
+    ) -> None:
+        """Cut each column of scores (n, k) where ``predict`` shall; see there."""
+        if scores.size and not np.ptp(scores, axis=0).any():
+            warn_user(
+                f"{type(self).__name__} gives all training rows the same score: it has learnt nothing. "
+                "Check that X varies with y, and that parameters are not extreme."
+            )
+        self.intercept_ = -np.array(
+            [
+                balanced_threshold(column, up, weight)
+                for column, up in zip(scores.T, positives, strict=True)
+            ]
+        )
+
+    def _scores(self, X: Any) -> np.ndarray:
+        """Scores (n, k) of checked rows, before the threshold."""
+        raise NotImplementedError
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Score of each row, less the learnt threshold: the higher, the more positive.
+
+        Shape (n,) for two classes, where positive means ``classes_[1]``; otherwise (n, n_classes).
+        """
+        check_is_fitted(self)
+        if is_dask(X):
+            return self._lazily("decision_function", X)
+        with guarded_memory(f"Scoring by {type(self).__name__}", self, X):
+            return self._decided(X)
+
+    def _decided(self, X: Any) -> np.ndarray:
+        if is_source(X):
+            names = getattr(self, "feature_names_in_", None)
+            blocks = source_blocks(X, None if names is None else names.tolist())
+            parts, first = [], 0
+            for block in blocks:
+                parts.append(self._decide(self._as_block(block), first))
+                first += len(block)
+            return np.concatenate(parts)
+        return self._decide(check_rows(self, X, reset=False))
+
+    def _as_block(self, block: np.ndarray) -> np.ndarray:
+        refuse_odd("X", block)
+        if block.ndim != 2 or block.shape[1] != self.n_features_in_:
+            raise ValueError(
+                f"A block of X has shape {block.shape}; {type(self).__name__} was fitted to "
+                f"{self.n_features_in_} columns."
+            )
+        return block
+
+    def _decide(self, X: Any, first: int = 0) -> np.ndarray:
+        """Scores of checked rows, of which the first is number ``first`` of all."""
+        with np.errstate(over="ignore", invalid="ignore"):  # found and named below
+            scores = self._scores(X).astype(np.float64) + self.intercept_
+        finite = np.isfinite(scores).all(axis=1)
+        if not finite.all():
+            from aucmax.reading.frames import RowError
+
+            raise RowError(
+                f"The score of row {RowError.ROW} is not finite ({int((~finite).sum())} such rows): "
+                "its features are too extreme for this model.",
+                first + int(finite.argmin()),
+            )
+        return scores[:, 0] if self.classes_.size == 2 else scores
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Class of each row: above the threshold, or of the highest score among several classes.
+
+        The threshold is where sensitivity plus specificity on the training scores is largest
+        (Youden's), so it does not follow the majority when one class is rare. For another aim use
+        scikit-learn's ``TunedThresholdClassifierCV`` around this classifier.
+        """
+        if is_dask(X):
+            check_is_fitted(self)
+            return self._lazily("predict", X)
+        decision = self.decision_function(X)
+        if self.classes_.size == 2:
+            return self.classes_[(decision > 0).astype(np.intp)]
+        return self.classes_[self._rivals(decision).argmax(axis=1)]
+
+    predict_proba = _NoProbabilities()
+    predict_log_proba = _NoProbabilities()
+
+    def _lazily(self, method: str, X: Any) -> Any:
+        from aucmax.distributed import lazily
+
+        return lazily(self, method, X)
+
+    def _rivals(self, decision: np.ndarray) -> np.ndarray:
+        """Scores (n, n_classes) of which the highest wins."""
+        return decision
+
+    def __getstate__(self) -> dict[str, Any]:
+        """With the checkpoint's path as text, which files of a model can hold and any system reads."""
+        state: dict[str, Any] = super().__getstate__()
+        path = state.get("checkpoint")
+        return {**state, "checkpoint": os.fspath(path)} if isinstance(path, os.PathLike) else state
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+class LinearScores:
+    """Scores that are linear in X, kept in its units whatever units they were learnt in."""
+
+    scaler_: Any
+    intercept_: np.ndarray
+
+    def _set_coef(self, coef: np.ndarray) -> None:
+        """``coef_`` in the units of X, from coefficients (d, k) over standardised rows."""
+        if self.scaler_ is not None:
+            if not isinstance(self.scaler_, StandardScaler):
+                kind = type(self.scaler_).__name__
+                raise TypeError(f"Linear scores need a StandardScaler or none; got a {kind}.")
+            coef = coef / self.scaler_.scale_[:, None]
+            if self.scaler_.with_mean:
+                self.intercept_ = self.intercept_ - self.scaler_.mean_ @ coef
+        self.coef_ = coef.T
+
+    def _scores(self, X: Any) -> np.ndarray:
+        return X @ self.coef_.T
+
+
+class WeightedClassifier(RankingClassifier):
+    """Classifiers whose ``fit`` takes weights and nothing else."""
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        """Fit to rows ``X`` (n, d) and their classes ``y``.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or data frame of shape (n, d)
+            Or more than memory holds: a ``numpy.memmap``, the path of a file or of a folder of Parquet
+            files, or an iterable of blocks (X, y) or (X, y, weight). The
+            kernel classifiers take Dask arrays and data frames, too: see :mod:`aucmax.distributed`.
+        y : array of shape (n,)
+            Any two labels, or more: then each class is ranked against the rest. The name of a column
+            if X is a path; None if X is blocks.
+        sample_weight : array of shape (n,), optional
+            A pair weighs the product of its rows' weights. A row of weight 0 is absent, from the
+            standardisation, landmarks and bandwidth as well.
+        """
+        return self._fit(X, y, sample_weight)
+
+
+def check_linear(standardize: Any) -> None:
+    """Refuse a way to standardise that scores would not be linear in X after."""
+    if isinstance(standardize, str):
+        raise ValueError(
+            f"standardize must be True or False for this classifier; got {standardize!r}. "
+            'KernelAUCClassifier takes "quantile", too.'
+        )
+    check_flag("standardize", standardize)
+
+
+def balanced_threshold(scores: np.ndarray, positive: np.ndarray, weight: np.ndarray) -> float:
+    """Cut with the largest sensitivity + specificity, midway between two neighbouring scores.
+
+    Of cuts that are equally good but for rounding, the highest is taken.
+
+    >>> import numpy as np
+    >>> balanced_threshold(np.array([0.0, 1.0, 2.0]), np.array([False, False, True]), np.ones(3))
+    1.5
+    """
+    order = np.argsort(-scores, kind="stable")
+    scores, positive, weight = scores[order], positive[order], weight[order]
+    found = np.cumsum(np.where(positive, weight, 0.0))
+    alarms = np.cumsum(np.where(positive, 0.0, weight))
+    gain = found / found[-1] - alarms / alarms[-1]
+    # A cut cannot part equal scores, and those of equal rows may differ by rounding.
+    last = np.append(scores[:-1] - scores[1:] > _EQUAL_SCORES * np.abs(scores).max(), False)
+    if not last.any():
+        return float(scores[0])
+    gain[~last] = -np.inf
+    best = int(np.argmax(gain >= gain.max() - _EQUAL_GAIN))
+    return float(0.5 * (scores[best] + scores[best + 1]))
+
+
+def draw_seed(random_state: Any) -> int:
+    """A seed for NumPy's newer generator from scikit-learn's ``random_state``."""
+    return int(random_generator(random_state).randint(2**31))
+
+
+def settled(scaler: StandardScaler) -> StandardScaler:
+    """The same with mean and scale rounded to a billionth of the scale.
+
+    Rows in another order, or in parts on several machines, give means that differ in their last bits;
+    of those k-means may make quite other landmarks.
+
+    >>> scaler = settled(StandardScaler().fit([[1 / 3], [1.0]]))
+    >>> f"{scaler.mean_[0]:.8f} {scaler.scale_[0]:.8f}"
+    '0.66666667 0.33333333'
+    """
+    grid = np.exp2(np.floor(np.log2(scaler.scale_)) - 30)
+    scaler.scale_ = np.round(scaler.scale_ / grid) * grid
+    if scaler.mean_ is not None:
+        scaler.mean_ = np.round(scaler.mean_ / grid) * grid
+    return scaler
+
+
+def scale_rows(scaler: StandardScaler | QuantileScaler | MetricScaler | None, X: Any) -> Any:
+    """Rows through a fitted scaler; themselves if there is none."""
+    if scaler is None:
+        return X
+    if is_sparse(X) and getattr(getattr(scaler, "scaler", scaler), "with_mean", False):
+        raise ValueError(
+            "X is sparse, and the model was fitted to dense rows, which it centres: pass X.toarray(), "
+            "or fit the model to sparse rows."
+        )
+    return X.scaled_by(scaler) if is_elsewhere(X) else scaler.transform(X)
+
+
+def generator(random_state: Any) -> np.random.Generator:
+    """NumPy's newer generator from scikit-learn's ``random_state``."""
+    return np.random.default_rng(draw_seed(random_state))
+
+
+def plain_records(history: Iterable[Any]) -> list[dict[str, Any]]:
+    """A solver's records as ``history_`` holds them."""
+    return [{name: plain(value) for name, value in vars(record).items()} for record in history]
+
+
+def plain(value: Any) -> Any:
+    """Numbers for one column, lists for several: what JSON and data frames take."""
+    if isinstance(value, np.ndarray):
+        return value.item() if value.size == 1 else value.tolist()
+    return value

@@ -1,0 +1,1 @@
+"""What every fit needs between its rows and its solver: folds and checkpoints."""

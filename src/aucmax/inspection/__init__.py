@@ -1,0 +1,1 @@
+"""Looking into a fitted model: importances of columns, and displays."""

@@ -1,0 +1,1 @@
+"""Models outside of Python's memory: model files and ONNX graphs."""

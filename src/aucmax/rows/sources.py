@@ -1,0 +1,297 @@
+"""Rows for a fit from where they are: a mapped array, a file or folder of files, any blocks.
+
+What is no array is read once, block by block: checked, its labels and weights kept in memory, its
+numbers written to a temporary file from which any rows can be read again. A second reading, which might
+differ from the first, does not happen.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from aucmax.rows.blocked import MappedRows, Rows, RowWriter
+from aucmax.rows.validation import refuse_odd
+
+Array = npt.NDArray[Any]
+
+#: Names of the features, features, labels and weights.
+Block = tuple[list[str] | None, Array, Array | None, Array | None]
+
+#: Rows that are read at a time.
+BLOCK_ROWS = 65_536
+
+#: Endings of the files in a folder of files.
+_PARTS = ("*.parquet", "*.pq")
+
+
+@dataclass(frozen=True)
+class Source:
+    """What has been read: rows that stay where they are, labels, weights (or None) and names."""
+
+    rows: Rows
+    y: Array
+    weight: Array | None
+    names: list[str] | None
+
+
+def is_source(X: Any) -> bool:
+    """Whether rows come from a file, or in blocks, and not as an array or frame."""
+    if isinstance(X, str | Path | np.memmap):
+        return True
+    return isinstance(X, Iterable) and not hasattr(X, "__array__") and not hasattr(X, "__len__")
+
+
+@contextmanager
+def open_rows(X: Any, y: Any, sample_weight: Any, wanted: bool = True) -> Iterator[Source | None]:
+    """Rows to fit to, None if they are an array; what was written for them is gone afterwards."""
+    if not wanted or not is_source(X):
+        yield None
+    elif isinstance(X, np.memmap):
+        yield _checked(Source(MappedRows(_check_mapped(X)), y, sample_weight, None))
+    else:
+        from aucmax.reading.read import located
+
+        with tempfile.TemporaryDirectory(prefix="aucmax-") as folder:
+            one_file = isinstance(X, str | Path) and Path(X).is_file()
+            with located(X if one_file else None):
+                source = _written(X, y, sample_weight, Path(folder) / "rows")
+            yield source
+
+
+def _check_mapped(X: np.memmap[Any, Any]) -> np.memmap[Any, Any]:
+    if X.ndim != 2:
+        raise ValueError(f"X must have two dimensions, rows and columns; its shape is {X.shape}.")
+    if X.dtype.kind not in "biuf":
+        what = "complex" if X.dtype.kind == "c" else f"of dtype {X.dtype}"
+        raise ValueError(f"X must hold real numbers; the mapped array given is {what}.")
+    return X
+
+
+def _checked(source: Source) -> Source:
+    for start in range(0, source.rows.shape[0], BLOCK_ROWS):
+        check_finite(source.rows[start : start + BLOCK_ROWS], start, None)
+    return source
+
+
+def row_blocks(
+    source: Any, target: str | None = None, *, weight: str | None = None, rows: int = BLOCK_ROWS
+) -> Iterator[tuple[Array, ...]]:
+    """Blocks of rows of a file or folder, for ``partial_fit`` or a loop of your own.
+
+    Parameters
+    ----------
+    source : path
+        A file as ``aucmax train`` reads it (CSV, Parquet and so on; numbers only), or a folder of
+        Parquet files.
+    target : str, optional
+        The column of labels. Without one, blocks are of features alone.
+    weight : str, optional
+        The column of weights.
+    rows : int, default=65536
+        Rows of a block.
+
+    Yields
+    ------
+    X, or X and y, or X, y and weights
+        Arrays; X has all other columns, as float32 or float64.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from aucmax import SGDAUCClassifier, row_blocks
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> path = Path(folder.name) / "rows.csv"
+    >>> _ = path.write_text("a,b,y\\n0,1,no\\n1,0,yes\\n2,1,yes\\n0,0,no\\n")
+    >>> model = SGDAUCClassifier(random_state=0)
+    >>> for X, y in row_blocks(path, "y", rows=2):
+    ...     model = model.partial_fit(X, y, classes=["no", "yes"])
+    >>> model.n_features_in_
+    2
+    >>> folder.cleanup()
+    """
+    for _, *block in _file_blocks(Path(source), target, weight, None, rows):
+        yield tuple(part for part in block if part is not None)
+
+
+def source_blocks(X: Any, names: list[str] | None) -> Iterator[Array]:
+    """Features alone, of rows to be scored."""
+    if isinstance(X, np.memmap):
+        rows = MappedRows(_check_mapped(X))
+        for start in range(0, X.shape[0], BLOCK_ROWS):
+            block = rows[start : start + BLOCK_ROWS]
+            check_finite(block, start, names)
+            yield block
+    elif isinstance(X, str | Path):
+        for _, block, _, _ in _file_blocks(Path(X), None, None, names, BLOCK_ROWS):
+            yield block
+    else:
+        for block in X:
+            yield block[0] if isinstance(block, tuple) else block
+
+
+def _written(X: Any, y: Any, sample_weight: Any, path: Path) -> Source:
+    if isinstance(X, str | Path):
+        if not isinstance(y, str):
+            raise ValueError(
+                f"y must be the name of the column of labels when X is a file; got {type(y).__name__}. "
+                f'Use fit({str(X)!r}, "target").'
+            )
+        if sample_weight is not None and not isinstance(sample_weight, str):
+            raise ValueError("sample_weight must be the name of a column when X is a file, or None.")
+        blocks: Iterator[Block] = _file_blocks(Path(X), y, sample_weight, None, BLOCK_ROWS)
+    else:
+        if y is not None or sample_weight is not None:
+            raise ValueError(
+                "Blocks bring their own labels: they must be (X, y), or (X, y, weight), and y and "
+                "sample_weight of fit None."
+            )
+        blocks = _given_blocks(X)
+    labels: list[Any] = []
+    weights: list[Any] = []
+    names, count = None, 0
+    writer: RowWriter | None = None
+    try:
+        for number, (own, rows, y_part, w_part) in enumerate(blocks):
+            if writer is None:
+                writer, names = RowWriter(path, rows.dtype), own
+            _check_block(number, rows, y_part, w_part, own, names, writer, count)
+            writer.write(rows)
+            labels.append(y_part)
+            weights.append(w_part)
+            count += len(rows)
+    finally:
+        if writer is not None:
+            writer.close()
+    if writer is None or not count:
+        raise ValueError("There is no block of rows in X: nothing to learn from.")
+    if any(part is None for part in weights) and any(part is not None for part in weights):
+        raise ValueError(
+            "Some blocks bring weights and some do not: give all of them weights, or none."
+        )
+    weight = None if weights[0] is None else np.concatenate(weights)
+    return Source(writer.rows(), np.concatenate(labels), weight, names)
+
+
+def _check_block(
+    number: int,
+    rows: Array,
+    y: Array | None,
+    weight: Array | None,
+    own: list[str] | None,
+    names: list[str] | None,
+    writer: RowWriter,
+    count: int,
+) -> None:
+    where = f"Block {number} (from row {count})"
+    if y is None or len(y) != len(rows):
+        has = "no labels" if y is None else f"{len(y)} labels"
+        raise ValueError(f"{where} has {len(rows)} rows and {has}: there must be one for each row.")
+    if weight is not None and len(weight) != len(rows):
+        raise ValueError(f"{where} has {len(rows)} rows and {len(weight)} weights.")
+    if writer.width not in (0, rows.shape[1]):
+        raise ValueError(f"{where} has {rows.shape[1]} columns, those before it {writer.width}.")
+    if own != names:
+        raise ValueError(f"{where} has columns {own}, those before it {names}: they must agree.")
+    check_finite(rows, count, names)
+
+
+def check_finite(rows: Array, first: int, names: list[str] | None) -> None:
+    """Refuse what is no number, by its column and row; the first row here is number ``first``."""
+    finite = np.isfinite(rows)
+    if not finite.all():
+        row, column = np.argwhere(~finite)[0].tolist()
+        name = column if names is None else repr(names[column])
+        from aucmax.reading.frames import RowError
+
+        raise RowError(
+            f"Column {name} is {rows[row, column]} in row {RowError.ROW}: fill or drop missing and "
+            "infinite values first (fit_table does so for tables).",
+            first + row,
+        )
+
+
+def _given_blocks(X: Iterable[Any]) -> Iterator[Block]:
+    for number, block in enumerate(X):
+        if not isinstance(block, tuple | list) or len(block) not in (2, 3):
+            raise ValueError(
+                f"Block {number} must be (X, y) or (X, y, weight); it is a {type(block).__name__}."
+            )
+        rows, y, *rest = block
+        for name, values in zip(("X", "y", "weight"), block, strict=False):
+            refuse_odd(f"{name} of block {number}", values)
+        columns = getattr(rows, "columns", None)
+        names = None if columns is None else [str(name) for name in columns]
+        try:
+            numbers = np.asarray(rows)
+            if numbers.dtype not in (np.float32, np.float64):
+                numbers = numbers.astype(np.float64)
+        except (TypeError, ValueError):
+            raise ValueError(f"Block {number} holds something that is no number.") from None
+        if numbers.ndim != 2:
+            raise ValueError(f"Block {number} must have two dimensions; its shape is {numbers.shape}.")
+        yield names, numbers, np.asarray(y), np.asarray(rest[0], dtype=np.float64) if rest else None
+
+
+def _file_blocks(
+    path: Path, target: str | None, weight: str | None, names: list[str] | None, rows: int
+) -> Iterator[Block]:
+    """So many rows at a time."""
+    import polars as pl
+
+    from aucmax.reading.read import table_batches
+
+    first: list[str] | None = names
+    for file in _files(path):
+        known = _columns(file, [name for name in (target, weight) if name is not None])
+        wanted = [name for name in known if name not in (target, weight)]
+        if first is None:
+            first = wanted
+        _check_columns(file, wanted, first, names is not None)
+        others = [name for name in (target, weight) if name is not None]
+        for batch in table_batches(file, rows, [*first, *others]):
+            for name in first:
+                if not (batch.schema[name].is_numeric() or batch.schema[name] == pl.Boolean):
+                    raise ValueError(
+                        f"Column {name!r} of {file} is no number ({batch.schema[name]}): drop it, or "
+                        "let fit_table turn text, categories and missing values into numbers."
+                    )
+            features = batch.select(pl.col(first).cast(pl.Float64)).to_numpy()
+            labels = None if target is None else batch[target].to_numpy()
+            own = None if weight is None else batch[weight].cast(pl.Float64).to_numpy()
+            yield first, features, labels, own
+
+
+def _files(path: Path) -> list[Path]:
+    if not path.is_dir():
+        return [path]
+    files = sorted(file for ending in _PARTS for file in path.rglob(ending))
+    if not files:
+        raise FileNotFoundError(f"there is no Parquet file in the folder {path}.")
+    return files
+
+
+def _columns(file: Path, needed: list[str]) -> list[str]:
+    from aucmax.reading.frames import check_names
+    from aucmax.reading.read import column_names
+
+    known = column_names(file)
+    check_names(known, needed, "was given as target or weight", f"{file}")
+    return known
+
+
+def _check_columns(file: Path, found: list[str], first: list[str], more_are_fine: bool) -> None:
+    missing = [name for name in first if name not in found]
+    extra = [] if more_are_fine else [name for name in found if name not in first]
+    if missing or extra:
+        what = f"lacks the column {missing[0]!r}" if missing else f"has a column {extra[0]!r}"
+        others = "which the files before it have" if missing else "which the files before it lack"
+        raise ValueError(f"{file} {what}, {others}: all must have the same columns.")

@@ -1,0 +1,358 @@
+"""Checks of what a user hands in. Each error says what was expected, what came and what to try.
+
+Errors number rows and columns from 0, as NumPy and pandas index them, and count every row that was
+passed, those of weight 0 too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import date
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from aucmax.rows.blocked import BlockedRows
+from aucmax.runtime.parameters import LARGEST
+
+#: Weights of a smaller sum lose digits.
+_LEAST_TOTAL = 2.0**-1000
+
+#: What kinds of NumPy arrays hold that are no numbers, and what to do.
+_ODD_KINDS = {
+    "c": "complex numbers: pass their real parts or absolute values",
+    "V": "structured entries: pass its fields as columns of a plain array",
+    "m": "durations: divide them by np.timedelta64(1, 's'), or use aucmax.TableModel",
+    "M": "dates: subtract a date and divide by np.timedelta64(1, 'D'), or use aucmax.TableModel",
+}
+
+_TABLE_MODEL = "or use aucmax.TableModel, which handles missing values, text and categories"
+
+
+def is_sparse(X: Any) -> bool:
+    """Whether rows are a scipy sparse matrix or array (for type checkers: X stays of any type)."""
+    return bool(sparse.issparse(X))
+
+
+def is_dask(X: Any) -> bool:
+    """Whether X is a Dask collection (told by where its class is from: Dask need not be there)."""
+    return type(X).__module__.split(".")[0] in ("dask", "dask_expr")
+
+
+def is_remote(X: Any) -> bool:
+    """Whether checked rows are held by other processes: products are asked of them, and a few rows."""
+    return getattr(X, "remote", False) is True  # a LazyFrame of polars has a method of that name
+
+
+def is_elsewhere(X: Any) -> bool:
+    """Whether rows are read, or asked for, when they are used: from a file or from other processes."""
+    return isinstance(X, BlockedRows) or is_remote(X)
+
+
+def check_rows(estimator: Any, X: Any, y: Any = "no_validation", *, reset: bool = True) -> Any:
+    """Feature rows as a float array or CSR matrix; columns are remembered (or compared) by name.
+
+    As scikit-learn's ``validate_data``, except that a bad entry is reported with its column and row.
+    Returns X, or X and y where y is given. Rows that come in blocks were checked when they were read.
+    """
+    from sklearn.utils.validation import validate_data
+
+    if type(X).__name__ == "LazyFrame":
+        raise TypeError("X is a polars LazyFrame, which holds no rows yet: pass X.collect().")
+    if is_elsewhere(X):  # they were checked when they were read
+        estimator.n_features_in_ = X.shape[1]
+        return X if isinstance(y, str) else (X, y)
+    refuse_odd("X", X)
+    _refuse_odd_columns(X)
+    try:
+        checked = validate_data(
+            estimator,
+            X,
+            y,
+            accept_sparse="csr",
+            dtype=(np.float64, np.float32),
+            order="C",  # rows are read in blocks; frames come by column
+            ensure_all_finite=False,
+            reset=reset,
+        )
+    except (TypeError, ValueError, OverflowError) as error:
+        _refuse_text(X)
+        if re.search(r"\b[Xy]\b", str(error)):
+            raise
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        both = "inconsistent numbers of samples" in str(error)
+        what = "X and y must have as many rows" if both else "X must be a table of numbers"
+        raise kind(f"{what}: {error}") from None
+    rows, *rest = checked if isinstance(checked, tuple) else (checked,)
+    rows = _short_indices(_added_up(rows))
+    _check_finite(rows, _column_names(X))
+    return (rows, *rest) if rest else rows
+
+
+def check_weight(weight: Any, n_rows: int) -> np.ndarray:
+    """Row weights as float64; ones if there are none."""
+    if weight is None:
+        return np.ones(n_rows)
+    weight = as_floats("sample_weight", weight)
+    if weight.ndim == 0 and np.isfinite(weight):
+        weight = np.full(n_rows, float(weight))
+    if weight.ndim != 1 or weight.size != n_rows:
+        raise ValueError(
+            f"sample_weight must have shape ({n_rows},), one weight per row of X; "
+            f"its shape is {weight.shape}."
+        )
+    bad = np.flatnonzero(~(np.isfinite(weight) & (weight >= 0)))
+    if bad.size:
+        raise ValueError(
+            "sample_weight must be finite and not negative; "
+            f"row {bad[0]} has {weight[bad[0]]:g} ({bad.size} such rows)."
+        )
+    if not weight.any():
+        raise ValueError("sample_weight is zero on every row: nothing is left to learn from.")
+    with np.errstate(over="ignore"):
+        total = float(weight.sum())
+    if not _LEAST_TOTAL <= total <= LARGEST:
+        row = int(weight.argmax())
+        raise ValueError(
+            f"sample_weight is too {'small' if total < 1.0 else 'large'}: its largest entry, of row "
+            f"{row}, is {weight[row]:.3g}. Divide all weights by it."
+        )
+    return weight
+
+
+def refuse_lone_weight(weight: np.ndarray) -> None:
+    """Refuse weights of which one is so large that float64 sees no other row beside it."""
+    row = int(weight.argmax())
+    others = float(weight.sum() - weight[row])
+    if others == 0.0 and np.count_nonzero(weight) > 1:
+        raise ValueError(
+            f"sample_weight is too large in row {row}: it is {weight[row]:.3g}, and all other rows "
+            "together vanish beside it in float64. Lower it, or give the others weight 0."
+        )
+
+
+def as_floats(name: str, values: Any) -> np.ndarray:
+    """An array of numbers as float64; what is no number is refused, and infinite or NaN is not."""
+    refuse_odd(name, values)
+    try:
+        with np.errstate(over="ignore"):
+            return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ValueError(f"{name} must hold one number per row: {error}.") from None
+
+
+def refuse_odd(name: str, values: Any) -> None:
+    """Refuse arrays of which NumPy silently drops a part: masks, imaginary parts, units of time."""
+    if np.ma.isMaskedArray(values) and np.ma.is_masked(values):
+        where = np.argwhere(np.ma.getmaskarray(values))
+        row, *column = where[0].tolist() if values.ndim else [0]
+        place = f"row {row}" + "".join(f", column {each}" for each in column[:1])
+        raise ValueError(
+            f"{name} is a masked array, and masks are not used; the first masked entry is in {place} "
+            f"({len(where)} in all). Fill them with {name}.filled(value), or drop these rows."
+        )
+    if isinstance(values, list | tuple):
+        try:
+            values = np.asarray(values)
+        except (TypeError, ValueError):  # named by who converts it
+            return
+    dtype = getattr(values, "dtype", None)
+    if isinstance(dtype, np.dtype) and dtype.kind in _ODD_KINDS:
+        also = "Complex data not supported: " if dtype.kind == "c" else ""  # as scikit-learn says it
+        raise ValueError(f"{also}{name} holds {_ODD_KINDS[dtype.kind]}.")
+
+
+def _refuse_odd_columns(X: Any) -> None:
+    """Name the first column of a frame that holds times or complex numbers, if any does."""
+    names = _column_names(X)
+    for index, dtype in enumerate([] if names is None else getattr(X, "dtypes", [])):
+        kind = getattr(dtype, "kind", "")
+        if hasattr(dtype, "is_temporal") and dtype.is_temporal():
+            kind = "m" if "Duration" in str(dtype) else "M"
+        if kind in _ODD_KINDS:
+            raise ValueError(f"X, {_column(index, names)}, holds {_ODD_KINDS[kind]}.")
+
+
+@contextmanager
+def all_or_nothing(estimator: Any) -> Iterator[None]:
+    """Leave an estimator fitted only if the fit came to its end; say so when it was interrupted."""
+    _forget(estimator)
+    try:
+        yield
+    except KeyboardInterrupt:
+        _forget(estimator)
+        path = getattr(estimator, "checkpoint", None)
+        more = "" if path is None else f" Fit again to go on from its checkpoint {str(path)!r}."
+        raise KeyboardInterrupt(
+            f"{type(estimator).__name__}.fit was interrupted; the estimator is left unfitted.{more}"
+        ) from None
+    except BaseException:
+        _forget(estimator)
+        raise
+
+
+def _forget(estimator: Any) -> None:
+    for name in [name for name in vars(estimator) if name.endswith("_") and name[0] != "_"]:
+        delattr(estimator, name)
+
+
+def _column_names(X: Any) -> list[str] | None:
+    columns = getattr(X, "columns", None)
+    return None if columns is None else [str(name) for name in columns]
+
+
+def _column(index: int, names: list[str] | None) -> str:
+    return f"column {index}" if names is None else f"column {names[index]!r}"
+
+
+def _refuse_text(X: Any) -> None:
+    """Name the first column and row that hold text or dates, if any do."""
+    names = _column_names(X)
+    if names is not None and hasattr(X, "iloc"):
+        columns = [X.iloc[:, i] for i in range(len(names))]
+    elif names is not None and hasattr(X, "get_columns"):
+        columns = X.get_columns()
+    else:
+        table = np.array([]) if is_sparse(X) else np.asarray(X, dtype=object)
+        columns = list(table.T) if table.ndim == 2 else []
+    for index, values in enumerate(columns):
+        for row, value in enumerate(np.asarray(values, dtype=object)):
+            if isinstance(value, str | bytes | date | np.datetime64) and not _is_number(value):
+                kind = "text" if isinstance(value, str | bytes) else "a date"
+                raise ValueError(
+                    f"X has {kind} in {_column(index, names)} (row {row}: {value!r}), but features "
+                    "must be numbers. Encode it first (for example with scikit-learn's OneHotEncoder "
+                    f"or OrdinalEncoder), drop it, {_TABLE_MODEL}."
+                ) from None
+            if isinstance(value, int) and not abs(value) <= LARGEST:
+                raise ValueError(
+                    f"X has a number beyond 1.8e308 in {_column(index, names)} (row {row}), which "
+                    "float64 does not hold. Divide the column, or take its logarithm."
+                ) from None
+
+
+def _is_number(value: Any) -> bool:
+    try:
+        float(value)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def _added_up(X: Any) -> Any:
+    """CSR with one entry for each place; entries that come twice stand for their sum."""
+    if not is_sparse(X) or X.has_canonical_format:
+        return X
+    X = X.copy()  # the caller's stays as it is
+    X.sum_duplicates()
+    return X
+
+
+def _short_indices(X: Any) -> Any:
+    """CSR with 32-bit indices where they suffice: some of scikit-learn takes no others."""
+    if not is_sparse(X) or X.indices.dtype == np.int32:
+        return X
+    if max(X.nnz, *X.shape) > np.iinfo(np.int32).max:
+        return X
+    parts = (X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32))
+    return type(X)(parts, shape=X.shape)
+
+
+def _check_finite(X: Any, names: list[str] | None) -> None:
+    values = X.data if is_sparse(X) else X
+    with np.errstate(all="ignore"):
+        if np.isfinite(values.sum(dtype=np.float64)):
+            return  # an infinity or NaN would have shown in the sum
+    bad = np.flatnonzero(~np.isfinite(values).ravel())
+    if not bad.size:
+        return
+    if is_sparse(X):
+        row = int(np.searchsorted(X.indptr, bad[0], side="right") - 1)
+        column, value = int(X.indices[bad[0]]), values[bad[0]]
+    else:
+        row, column = (int(i) for i in divmod(bad[0], X.shape[1]))
+        value = X[row, column]
+    what, todo = "infinity", "Numbers must be below 1.8e308: replace it, or drop these rows"
+    if np.isnan(value):
+        what, todo = "NaN", f"Impute it first with scikit-learn's SimpleImputer, {_TABLE_MODEL}"
+    raise ValueError(
+        f"Input X contains {what} in {_column(column, names)} (row {row}; {bad.size} such entries in "
+        f"all). {todo}."
+    )
+
+
+def check_labels(y: Any, name: str = "y") -> None:
+    """Refuse missing or mixed labels, naming the first; the rest of y is checked by scikit-learn."""
+    if y is None:
+        if name != "y":
+            raise ValueError(f"{name} must hold one label per row; got None.")
+        raise ValueError(
+            "This classifier requires y to be passed, but the target y is None: "
+            "a ranking is learnt from classes."
+        )
+    if is_sparse(y):
+        raise ValueError(f"{name} must be a one-dimensional array of labels; got a sparse matrix.")
+    if getattr(getattr(y, "dtype", None), "kind", "") not in "mM":  # times can be told apart
+        refuse_odd(name, y)
+    _refuse_ragged(name, y)
+    # As objects: a list of text with a NaN in it would otherwise become the text "nan".
+    labels = y if getattr(y, "dtype", None) is not None else np.asarray(y, dtype=object)
+    if isinstance(labels.dtype, np.dtype) and labels.dtype.kind in "biuUS":
+        return
+    flat = np.asarray(labels, dtype=object).ravel()
+    bad = [row for row, label in enumerate(flat) if _is_missing(label)]
+    if bad:
+        raise ValueError(
+            f"Input {name} contains NaN: row {bad[0]} has no label ({len(bad)} such rows). "
+            "Drop these rows or label them."
+        )
+    text = np.array([isinstance(label, str) for label in flat])
+    if text.any() and not text.all():
+        here, there = int(text.argmax()), int(text.argmin())
+        raise ValueError(
+            f"{name} mixes text and other labels: row {here} has {flat[here]!r}, row {there} has "
+            f"{flat[there]!r}. Use labels of one kind, for example [str(label) for label in {name}]."
+        )
+
+
+def _refuse_ragged(name: str, y: Any) -> None:
+    """Refuse lists in place of labels."""
+    try:
+        np.asarray(y)
+    except ValueError as error:
+        raise ValueError(f"{name} must hold one label per row: {error}") from None
+
+
+def check_classes(y: np.ndarray) -> None:
+    """Refuse labels that scikit-learn does not take for classes."""
+    from sklearn.utils.multiclass import check_classification_targets
+
+    try:
+        check_classification_targets(y)
+    except (TypeError, ValueError) as error:
+        todo = "y must hold classes: whole numbers, text or booleans"
+        if y.dtype == object:
+            todo += ". Convert its Python objects with y.astype(int) or y.astype(str)"
+        raise type(error)(f"{error} {todo}.") from None
+
+
+def _is_missing(label: Any) -> bool:
+    """None, NaN, NaT or pandas' NA, which is neither equal nor unequal to itself."""
+    if label is None:
+        return True
+    try:
+        return bool(label != label)
+    except (TypeError, ValueError):
+        return "NA" in type(label).__name__
+
+
+def drop_absent(X: Any, y: np.ndarray | None, weight: np.ndarray) -> tuple[Any, Any, np.ndarray]:
+    """Rows of non-zero weight: a row of weight 0 is absent from all that follows."""
+    if weight.all():
+        return X, y, weight
+    keep = np.flatnonzero(weight)
+    rows = X.taken(keep) if is_elsewhere(X) else X[keep]
+    return rows, None if y is None else y[keep], weight[keep]

@@ -1,0 +1,1 @@
+"""Threads, memory, deadlines, files and compiled loops: what a machine offers, and no mathematics."""
