@@ -238,7 +238,7 @@ def test_without_a_seed_landmarks_are_those_of_before(problem, killed, tmp_path)
 def test_values_of_c_that_are_done_are_not_solved_again(problem, killed, tmp_path, monkeypatch):
     X, y = problem
     model = LinearAUCClassifierCV(**GRID, checkpoint=tmp_path / "fit")
-    monkeypatch.setattr(LinearAUCClassifierCV, "_choose", lambda *_: 1 / 0)
+    monkeypatch.setattr("aucmax.estimators.search.choose", lambda *_: 1 / 0)
     for _ in range(2):
         with pytest.raises(ZeroDivisionError):
             model.fit(X, y)
@@ -247,7 +247,7 @@ def test_values_of_c_that_are_done_are_not_solved_again(problem, killed, tmp_pat
     def never(*_):
         raise AssertionError("solved again")
 
-    monkeypatch.setattr(LinearAUCClassifierCV, "_walk", never)
+    monkeypatch.setattr("aucmax.estimators.search.solve_path", never)
     model.fit(X, y)
     assert len(model.path_) == 3
 
@@ -454,4 +454,6 @@ def test_a_model_with_a_checkpoint_is_saved_with_its_path_as_text(problem, tmp_p
     model = LinearAUCClassifier(checkpoint=tmp_path / "fit").fit(X, y)
     loaded = load_model(save_model(model, tmp_path / "model.aucmax"))
     assert loaded.checkpoint == str(tmp_path / "fit")
-    assert not hasattr(model, "_kept")
+    # What one fit needs leaves nothing on the estimator but parameters and learnt attributes.
+    left = set(vars(model)) - set(model.get_params())
+    assert [name for name in left if not name.endswith("_")] == []

@@ -29,8 +29,8 @@ from aucmax import (
     LinearAUCClassifierCV,
 )
 from aucmax.estimators import search as search_module
-from aucmax.estimators.c_path import Path
 from aucmax.estimators.ranking import generator
+from aucmax.fitting.c_path import Path, choose, has_fallen
 from aucmax.metrics import roc_auc
 from aucmax.operators import FeatureOperator
 from aucmax.pairs import PairLoss
@@ -289,22 +289,21 @@ def test_the_walk_ends_when_the_auc_has_fallen_so_many_times_in_a_row():
 
 
 def test_has_fallen():
-    model = LinearAUCClassifierCV(patience=3)
-    assert not model._has_fallen(np.array([0.9, 0.8, 0.7]))
-    assert model._has_fallen(np.array([0.9, 0.8, 0.7, 0.6]))
-    assert not model._has_fallen(np.array([0.9, 0.8, 0.8, 0.6]))  # a tie is no fall
-    assert not LinearAUCClassifierCV(patience=None)._has_fallen(np.arange(9, 0, -1.0))
+    assert not has_fallen(np.array([0.9, 0.8, 0.7]), 3)
+    assert has_fallen(np.array([0.9, 0.8, 0.7, 0.6]), 3)
+    assert not has_fallen(np.array([0.9, 0.8, 0.8, 0.6]), 3)  # a tie is no fall
+    assert not has_fallen(np.arange(9, 0, -1.0), None)
 
 
 def test_ties_go_to_the_smaller_c_and_one_standard_error_further_down():
     scores = np.zeros((3, 2, 4))
     scores[:, 0] = [[0.5, 0.8, 0.9, 0.9], [0.5, 0.9, 0.9, 0.9], [0.5, 0.9, 0.96, 0.96]]
     scores[:, 1] = [[0.5, 0.6, 0.9, np.nan], [0.5, 0.6, 0.9, np.nan], [0.5, 0.6, 0.96, np.nan]]
-    assert LinearAUCClassifierCV()._choose(scores) == (0, 2)
+    assert choose(scores, "best") == (0, 2)
     # The best has a mean of 0.92 and a standard error of 0.02; 0.867 is not within, 0.91 would be.
-    assert LinearAUCClassifierCV(select="1se")._choose(scores) == (0, 2)
+    assert choose(scores, "1se") == (0, 2)
     scores[:, 0, 1] += 0.05
-    assert LinearAUCClassifierCV(select="1se")._choose(scores) == (0, 1)
+    assert choose(scores, "1se") == (0, 1)
 
 
 def test_one_standard_error_takes_a_smaller_c():

@@ -20,6 +20,7 @@ from aucmax.features.kernels import (
     kernel_product,
     resolve_gamma,
 )
+from aucmax.fitting.context import Context
 from aucmax.operators import FeatureOperator
 from aucmax.pairs import Floats, PairLoss
 from aucmax.rows.validation import is_sparse
@@ -285,7 +286,9 @@ class KernelRankSVM(WeightedClassifier):
         if self.max_memory is not None:
             parse_bytes(self.max_memory)
 
-    def _fit_columns(self, X: Any, codes: np.ndarray, weight: np.ndarray, **_: Any) -> None:
+    def _fit_columns(
+        self, X: Any, codes: np.ndarray, weight: np.ndarray, context: Context, **_: Any
+    ) -> None:
         self.gamma_ = resolve_gamma(self.gamma, X, weight, self.kernel)
         if self.subsample < 1.0:
             rows = self._draw(codes)

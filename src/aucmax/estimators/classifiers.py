@@ -17,9 +17,11 @@ from aucmax.estimators.ranking import (
     plain,
     plain_records,
 )
+from aucmax.fitting.context import Context, check_begun
 from aucmax.operators import BlockOperator, FeatureOperator, Operator
 from aucmax.pairs import PairLoss
 from aucmax.rows.blocked import BlockedRows
+from aucmax.runtime.deadline import Deadline
 from aucmax.runtime.parameters import check_choice, check_number, is_auto, warn_user
 from aucmax.runtime.progress import LiveLine, describe_epoch, describe_step
 from aucmax.solvers.epochs import run_epochs
@@ -53,7 +55,9 @@ class _NewtonClassifier(WeightedClassifier):
         """C, once it is settled."""
         return float(self.C)
 
-    def _solve(self, operator: Operator, codes: np.ndarray, weight: np.ndarray) -> Solution:
+    def _solve(
+        self, operator: Operator, codes: np.ndarray, weight: np.ndarray, context: Context
+    ) -> Solution:
         positives = self._positives(codes)
         losses = [PairLoss(positive, weight) for positive in positives]
         max_iter = MAX_STEPS if is_auto(self.max_iter) else int(self.max_iter)
@@ -65,24 +69,24 @@ class _NewtonClassifier(WeightedClassifier):
                 tol=self.tol,
                 max_iter=max_iter,
                 on_record=line if self.verbose else None,
-                state=self._kept.recall("newton"),
-                on_state=self._kept.hook("newton"),
-                deadline=self._deadline,
+                state=context.checkpoint.recall("newton"),
+                on_state=context.checkpoint.hook("newton"),
+                deadline=context.deadline,
             )
-        check_begun(solution.n_iter, self.time_budget)
+        check_begun(solution.n_iter, context.deadline)
         self._set_thresholds(solution.scores, positives, weight)
         self.objective_ = plain(solution.objective)
         self.n_iter_ = solution.n_iter
         self.converged_ = bool(solution.converged.all())
         self.history_ = plain_records(solution.history)
         if not self.converged_:
-            self._warn_early(solution, max_iter)
+            self._warn_early(solution, max_iter, context.deadline)
         return solution
 
-    def _warn_early(self, solution: Solution, max_iter: int) -> None:
+    def _warn_early(self, solution: Solution, max_iter: int, deadline: Deadline) -> None:
         worst = int(np.where(solution.converged, -np.inf, solution.gap).argmax())
         done = f"after {solution.n_iter} Newton steps about {solution.gap[worst]:.1e} (relative) from"
-        if self._deadline.over():
+        if deadline.over():
             advice = f"time_budget={self.time_budget:g} s was over, so allow more time"
         elif solution.n_iter >= max_iter:
             advice = f"raise max_iter={max_iter} or tol={self.tol:g}"
@@ -92,15 +96,6 @@ class _NewtonClassifier(WeightedClassifier):
                 f"C={self._cost():g}"
             )
         warn_user(f"{type(self).__name__} stopped {done} the optimum: {advice}.", ConvergenceWarning)
-
-
-def check_begun(steps: int, time_budget: float | None) -> None:
-    """Refuse to end a fit that had no time for a single step: there is no result."""
-    if time_budget is not None and not steps:
-        raise TimeoutError(
-            f"time_budget={time_budget:.3g} s was over before the first step of the solver had ended: "
-            "there is no result. Allow more time, or use fewer landmarks or rows."
-        )
 
 
 def linear_operator(X: Any) -> Operator:
@@ -297,31 +292,35 @@ class KernelAUCClassifier(KernelScores, _NewtonClassifier):
         check_choice("solver", self.solver, ("newton", "sgd"))
         self._check_map()
 
-    def _fit_columns(self, X: Any, codes: np.ndarray, weight: np.ndarray, **_: Any) -> None:
+    def _fit_columns(
+        self, X: Any, codes: np.ndarray, weight: np.ndarray, context: Context, **_: Any
+    ) -> None:
         X = self._block_rows(X)
-        self.feature_map_ = self._kept.fitted(
+        self.feature_map_ = context.checkpoint.fitted(
             "map",
             lambda: self._make_map(X.shape[0]).fit(X, codes, sample_weight=weight),
             self._make_map,
         )
         self._measure_coverage(X, codes)
-        if self.verbose and hasattr(self, "coverage_"):
+        if hasattr(self, "coverage_"):
             shares = zip(self.coverage_, self.classes_.tolist(), strict=True)
-            told = ", ".join(f"{share:.2f} of {label!r}" for share, label in shares)
-            self._say(f"The landmarks keep {told}")
+            kept = ", ".join(f"{share:.2f} of {label!r}" for share, label in shares)
+            context.say(f"The landmarks keep {kept}")
         if self.solver == "sgd":
             with self._features(X, self.feature_map_) as features:
-                coef = self._descend(features, codes, weight)
+                coef = self._descend(features, codes, weight, context)
         else:
             n_columns = len(self._positives(codes))
             with self._operator(X, self.feature_map_, n_columns) as operator:
-                coef = self._solve(operator, codes, weight).coef
+                coef = self._solve(operator, codes, weight, context).coef
         self.dual_coef_ = self.feature_map_.fold(coef).T
 
     def _cost(self) -> float:
         return float(self.settings_["C"])
 
-    def _descend(self, features: np.ndarray, codes: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    def _descend(
+        self, features: np.ndarray, codes: np.ndarray, weight: np.ndarray, context: Context
+    ) -> np.ndarray:
         positives = self._positives(codes)
         make = partial(
             PairSGD,
@@ -330,7 +329,7 @@ class KernelAUCClassifier(KernelScores, _NewtonClassifier):
             alpha=1.0 / (self._cost() * weight.sum()),
             eta0=first_step(mean_square(features)),
         )
-        seed = self._kept.once("seed", lambda: draw_seed(self.random_state))
+        seed = context.checkpoint.once("seed", lambda: draw_seed(self.random_state))
         epochs = EPOCHS if is_auto(self.max_iter) else int(self.max_iter)
         with LiveLine(partial(describe_epoch, epochs=epochs)) as line:
             coef, _, history = run_epochs(
@@ -341,9 +340,9 @@ class KernelAUCClassifier(KernelScores, _NewtonClassifier):
                 np.random.default_rng(seed),
                 epochs,
                 on_record=line if self.verbose else None,
-                state=self._kept.recall("epochs"),
-                on_state=self._kept.hook("epochs"),
-                deadline=self._deadline,
+                state=context.checkpoint.recall("epochs"),
+                on_state=context.checkpoint.hook("epochs"),
+                deadline=context.deadline,
             )
         self._set_thresholds(FeatureOperator(features).scores(coef), positives, weight)
         self.history_, self.n_iter_ = plain_records(history), len(history)
@@ -406,5 +405,7 @@ class LinearAUCClassifier(LinearScores, _NewtonClassifier):
         check_number("C", self.C)
         check_linear(self.standardize)
 
-    def _fit_columns(self, X: Any, codes: np.ndarray, weight: np.ndarray, **_: Any) -> None:
-        self._set_coef(self._solve(linear_operator(X), codes, weight).coef)
+    def _fit_columns(
+        self, X: Any, codes: np.ndarray, weight: np.ndarray, context: Context, **_: Any
+    ) -> None:
+        self._set_coef(self._solve(linear_operator(X), codes, weight, context).coef)

@@ -20,6 +20,7 @@ from aucmax.features.kernels import BOTH, LANDMARK_KERNELS, RADIAL
 from aucmax.features.landmarks import STRATEGIES
 from aucmax.features.nystroem import AUTO_LANDMARKS, NystroemFeatures
 from aucmax.features.scaling import MetricScaler
+from aucmax.fitting.context import Context
 from aucmax.operators import Operator
 from aucmax.operators.placement import (
     EXPECTED_PASSES,
@@ -128,6 +129,18 @@ def gradient_shares(gradients: Sequence[np.ndarray], points: np.ndarray, scaler:
     return steep / steep.sum() if steep.any() else steep
 
 
+def _affordable(n_rows: int, deadline: Deadline, seconds_per_value: float) -> int:
+    """The most landmarks whose fit ends in time on this machine as busy as it is.
+
+    A fit to all rows takes about as long for a kernel value as a search over C and gamma in the trials
+    does; half of the time is left for what goes wrong.
+    """
+    if not seconds_per_value:
+        return AUTO_LANDMARKS
+    count = 0.5 * deadline.left() / (seconds_per_value * n_rows)
+    return int(max(_LEAST_LANDMARKS, min(count, MOST_TRIED)))
+
+
 class KernelScores:
     """Scores over a kernel map: its parameters checked and settled, the map made, rows in its dtype."""
 
@@ -146,7 +159,6 @@ class KernelScores:
     feature_map: str
     max_memory: int | str | None
     time_budget: float | None
-    _deadline: Deadline
     random_state: Any
     verbose: int
     feature_map_: NystroemFeatures | FourierFeatures
@@ -208,16 +220,16 @@ class KernelScores:
             given["n_landmarks"] = len(self.landmarks)
         return Settings(**{name: None if is_auto(value) else value for name, value in given.items()})
 
-    def _settle(self, X: Any, codes: np.ndarray, weight: np.ndarray) -> None:
-        """Find out what is left open: ``settings_`` and ``metric_``, ``trials_`` if any were made."""
-        found, self.trials_, self._rounds = self._kept.once(  # type: ignore[attr-defined]
-            "settings", lambda: self._find_settings(X, codes, weight)
+    def _settle(self, X: Any, codes: np.ndarray, weight: np.ndarray, context: Context) -> None:
+        """Tune what is left at "auto": ``settings_``, ``metric_``, and ``trials_`` if any were made."""
+        found, self.trials_, self._rounds = context.checkpoint.once(
+            "settings", lambda: self._find_settings(X, codes, weight, context)
         )
         self.settings_ = {name: value for name, value in found.items() if name != "metric"}
         self.metric_ = found["metric"]
 
     def _find_settings(
-        self, X: Any, codes: np.ndarray, weight: np.ndarray
+        self, X: Any, codes: np.ndarray, weight: np.ndarray, context: Context
     ) -> tuple[dict[str, Any], list[dict[str, Any]], list[list[float]]]:
         """As plain data: the settings, what was tried, and the rounds of the metric."""
         asked, metric = self._asked(), self._metric_kind(X)
@@ -225,7 +237,7 @@ class KernelScores:
             return vars(asked.filled(PLAIN if self.preset is None else PAPER)), [], []
         why = too_few(codes, self._room(X), _dense_columns(X))
         if why is not None:
-            self._tell_untried(why)
+            self._report_untried(why, context)
             return vars(asked.filled(UNTRIED)), [], []
         seed, effort = draw_seed(self.random_state), self._effort()
         sample = self._trial_sample(X, codes, weight, seed)
@@ -244,9 +256,11 @@ class KernelScores:
                 first_landmarks=first_landmarks(effort),
                 brief=effort < _BRIEF,
                 widen=partial(self._wide_sample, X, codes, weight, seed) if many else None,
-                say=self._say,
-                deadline=self._deadline.part(_TUNING_SHARE),
-                affordable=partial(self._affordable, X.shape[0]) if self._deadline.limited else None,
+                say=context.say,
+                deadline=context.deadline.part(_TUNING_SHARE),
+                affordable=partial(_affordable, X.shape[0], context.deadline)
+                if context.deadline.limited
+                else None,
             )
         except OutOfTimeError:
             warn_user(
@@ -256,17 +270,6 @@ class KernelScores:
             few = replace(UNTRIED, n_landmarks=_LEAST_LANDMARKS)
             return vars(asked.filled(few)), [], []
         return vars(settings), trials, plain_rounds(rounds)
-
-    def _affordable(self, n_rows: int, seconds_per_value: float) -> int:
-        """The most landmarks whose fit ends in time on this machine as busy as it is.
-
-        A fit to all rows takes about as long for a kernel value as a search over C and gamma in the
-        trials does; half of the time is left for what goes wrong.
-        """
-        if not seconds_per_value:
-            return AUTO_LANDMARKS
-        count = 0.5 * self._deadline.left() / (seconds_per_value * n_rows)
-        return int(max(_LEAST_LANDMARKS, min(count, MOST_TRIED)))
 
     def _effort(self) -> float:
         """The effort asked for, or what the time budget allows if that is less."""
@@ -375,16 +378,12 @@ class KernelScores:
             return None
         return "diagonal"
 
-    def _tell_untried(self, why: str) -> None:
+    def _report_untried(self, why: str, context: Context) -> None:
         text = f'Nothing is tried out for "auto", and no metric learnt: {why}.'
         if self.metric in ("learned", "full"):
             warn_user(text)
         else:
-            self._say(text)
-
-    def _say(self, text: str) -> None:
-        if self.verbose:
-            print(text, file=sys.stderr)
+            context.say(text)
 
     def _scaling(self) -> Any:
         return self._settled()["standardize"]

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from aucmax.features.kernels import RADIAL
 from aucmax.features.scaling import MetricScaler, QuantileScaler, refuse_tiny, warn_far, with_extremes
-from aucmax.fitting.checkpoint import Checkpoint, describe_fit
+from aucmax.fitting.context import Context, open_context
 from aucmax.rows.blocked import BlockedRows
 from aucmax.rows.content_order import content_order
 from aucmax.rows.sources import Source, is_source, open_rows, source_blocks
@@ -33,7 +31,6 @@ from aucmax.rows.validation import (
     refuse_lone_weight,
     refuse_odd,
 )
-from aucmax.runtime.deadline import NEVER, Deadline
 from aucmax.runtime.memory import guarded_memory
 from aucmax.runtime.parameters import check_flag, check_verbose, random_generator, warn_user
 
@@ -114,13 +111,13 @@ class RankingClassifier(ClassifierMixin, BaseEstimator):
             try:
                 with (
                     np.errstate(over="ignore", invalid="ignore", divide="ignore"),  # found and named
-                    self._keeping(X, codes, weight, extra, began),
+                    open_context(self, self._fit_data(X, codes, weight, extra), began) as context,
                 ):
-                    self._settle(X, codes, weight)
-                    self.scaler_ = self._kept.fitted(
+                    self._settle(X, codes, weight, context)
+                    self.scaler_ = context.checkpoint.fitted(
                         "scaler", lambda: self._fit_scaler(X, weight), lambda: self._new_scaler(X)
                     )
-                    self._fit_columns(self._scaled(X), codes, weight, **extra)
+                    self._fit_columns(self._scaled(X), codes, weight, context, **extra)
             except FloatingPointError as error:
                 raise ValueError(
                     f"The fit cannot go on: {error}. Check for extreme values in X, sample_weight "
@@ -138,39 +135,21 @@ class RankingClassifier(ClassifierMixin, BaseEstimator):
             self.feature_names_in_ = np.array(source.names, dtype=object)
         return X, y, source.weight
 
-    @contextmanager
-    def _keeping(
-        self,
-        X: Any,
-        codes: np.ndarray,
-        weight: np.ndarray,
-        extra: dict[str, Any],
-        began: float,
-    ) -> Iterator[None]:
-        """Keep the checkpoint and deadline of a fit, ``_kept`` and ``_deadline``, until it is done."""
-        self._kept, self._deadline = Checkpoint(), NEVER
-        try:
-            if self.checkpoint is not None:
-                labels = (codes, self.classes_)
-                data = {"X": (X,), "y": labels, "sample_weight": (weight,), **self._more_data(**extra)}
-                self._kept = Checkpoint(self.checkpoint, describe_fit(self, data))
-                if self._kept.before and getattr(self, "verbose", 0):
-                    spent = f"{self._kept.before:.0f} s of it are done"
-                    print(f"Going on from {self.checkpoint}: {spent}", file=sys.stderr)
-            spent_before = time.monotonic() - began + self._kept.before
-            self._deadline = Deadline(self.time_budget, spent_before)
-            yield
-            self._kept.remove()
-        finally:
-            self._kept.close()
-            del self._kept, self._deadline
+    def _fit_data(
+        self, X: Any, codes: np.ndarray, weight: np.ndarray, extra: dict[str, Any]
+    ) -> dict[str, Sequence[Any]]:
+        """All arrays that the fit depends on, by name, if it has a checkpoint to compare them with."""
+        if self.checkpoint is None:
+            return {}
+        labels = (codes, self.classes_)
+        return {"X": (X,), "y": labels, "sample_weight": (weight,), **self._more_data(**extra)}
 
     def _more_data(self, **extra: Any) -> dict[str, Sequence[Any]]:
         """Arrays beside rows, labels and weights that the fit depends on, by name."""
         return {}
 
-    def _settle(self, X: Any, codes: np.ndarray, weight: np.ndarray) -> None:
-        """Find out what parameters leave open, before anything is learnt."""
+    def _settle(self, X: Any, codes: np.ndarray, weight: np.ndarray, context: Context) -> None:
+        """Tune the parameters left at "auto", before anything is learnt."""
 
     def _scaling(self) -> Any:
         """How rows are standardised, once that is settled."""
@@ -219,7 +198,9 @@ class RankingClassifier(ClassifierMixin, BaseEstimator):
         """
         return extra
 
-    def _fit_columns(self, X: Any, codes: np.ndarray, weight: np.ndarray, **extra: Any) -> None:
+    def _fit_columns(
+        self, X: Any, codes: np.ndarray, weight: np.ndarray, context: Context, **extra: Any
+    ) -> None:
         """Learn from standardised rows: set ``intercept_`` and all that ``_scores`` needs."""
         raise NotImplementedError
 

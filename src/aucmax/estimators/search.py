@@ -21,12 +21,14 @@ from typing import Any
 import numpy as np
 from joblib import Parallel, delayed
 
-from aucmax.estimators.c_path import PAPER_C, Path, SearchCV
 from aucmax.estimators.classifiers import EPOCHS, linear_operator
 from aucmax.estimators.kernel_scores import KernelScores
 from aucmax.estimators.ranking import LinearScores, check_linear, draw_seed, scale_rows
+from aucmax.estimators.search_base import PAPER_C, SearchCV
 from aucmax.features.nystroem import NystroemFeatures
-from aucmax.fitting.folds import Columns, Fold, check_folds
+from aucmax.fitting.c_path import Path, choose, recall_path, solve_path
+from aucmax.fitting.context import Context
+from aucmax.fitting.folds import Fold, Problems, check_folds
 from aucmax.operators import FeatureOperator
 from aucmax.operators.placement import solver_bytes
 from aucmax.rows.blocked import held_bytes
@@ -270,30 +272,32 @@ class KernelAUCClassifierCV(KernelScores, SearchCV):
             return 2.0 ** (np.arange(count) - count // 2)
         return np.asarray(self.gammas, dtype=np.float64)
 
-    def _fit_columns(self, X: Any, codes: np.ndarray, weight: np.ndarray, **extra: Any) -> None:
+    def _fit_columns(
+        self, X: Any, codes: np.ndarray, weight: np.ndarray, context: Context, **extra: Any
+    ) -> None:
         folds: list[Fold] = extra["folds"]
         check_folds(folds, codes, self.classes_)
         self.n_splits_ = len(folds)
         X = self._block_rows(X)
         positives = self._positives(codes)
-        columns = Columns(positives, weight, folds, bool(self.refit))
+        problems = Problems(positives, weight, folds, bool(self.refit))
         self.Cs_ = self._grid(positives, weight)
         apart = self._maps_apart(X.shape[0])
-        self._seed = self._kept.once("seed", lambda: draw_seed(self.random_state))
-        first = self._fit_map(X, codes, weight, "map")
+        self._seed = context.checkpoint.once("seed", lambda: draw_seed(self.random_state))
+        first = self._fit_map(X, codes, weight, context, "map")
         self.gammas_ = first.gamma_ * self._factors()
         values = self.Cs_.size * self.gammas_.size * (len(folds) if apart else 1)
         with GridLine(self.verbose, values) as line:
             if apart:
-                paths = self._search_apart(codes, columns, line)
+                paths = self._search_apart(codes, problems, context, line)
             else:
-                paths = self._search(X, first, columns, line)
+                paths = self._search(X, first, problems, context, line)
             scores = np.stack([path.scores for path in paths], axis=1)
-            gamma, C = self._choose(scores)
+            gamma, C = choose(scores, self.select)
             self.gamma_, self.C_ = float(self.gammas_[gamma]), float(self.Cs_[C])
-            self.feature_map_ = self._at_gamma(first, self.gamma_, "map")
+            self.feature_map_ = self._at_gamma(first, self.gamma_, context, "map")
             if apart:
-                coef = self._fit_best(X, replace(columns, folds=[]), line)
+                coef = self._fit_best(X, replace(problems, folds=[]), context, line)
             else:
                 coef = self._final(paths[gamma], C, len(positives))
         self._measure_coverage(X, codes)
@@ -304,11 +308,11 @@ class KernelAUCClassifierCV(KernelScores, SearchCV):
         else:
             final = self.feature_map_.linear(X, self.dual_coef_.T)
         self._set_thresholds(final, positives, weight)
-        self._set_held_out(columns, paths[gamma].held_out[C], final, extra)
+        self._set_held_out(problems, paths[gamma].held_out[C], final, extra)
         del self._given
 
-    def _settle(self, X: Any, codes: np.ndarray, weight: np.ndarray) -> None:
-        super()._settle(X, codes, weight)
+    def _settle(self, X: Any, codes: np.ndarray, weight: np.ndarray, context: Context) -> None:
+        super()._settle(X, codes, weight, context)
         self._given = X  # for folds that begin from it
 
     def _leaves_open(self, asked: Settings, metric: str | None) -> bool:
@@ -323,12 +327,12 @@ class KernelAUCClassifierCV(KernelScores, SearchCV):
         return few and self.refit and self.time_budget is None
 
     @contextmanager
-    def _metric_of(self, fold: Fold, codes: np.ndarray, name: str) -> Iterator[None]:
+    def _metric_of(self, fold: Fold, codes: np.ndarray, context: Context, name: str) -> Iterator[None]:
         """Under the metric that a fold's own rows give."""
         kept = self.metric_
         if kept is not None:
             rows = drop_absent(self._given, codes, fold.weight)
-            self.metric_ = self._kept.once(name, lambda: self._learn_again(*rows))
+            self.metric_ = context.checkpoint.once(name, lambda: self._learn_again(*rows))
         try:
             yield
         finally:
@@ -340,38 +344,48 @@ class KernelAUCClassifierCV(KernelScores, SearchCV):
             return self.settings_["C"] * 4.0 ** (np.arange(count) - count // 2)
         return super()._grid(positives, weight)
 
-    def _fit_map(self, X: Any, codes: np.ndarray, weight: np.ndarray, name: str) -> Any:
+    def _fit_map(
+        self, X: Any, codes: np.ndarray, weight: np.ndarray, context: Context, name: str
+    ) -> Any:
         """The map fitted, or as it is under its name in the checkpoint."""
-        return self._kept.fitted(
+        return context.checkpoint.fitted(
             name,
             lambda: self._make_map(int((weight > 0).sum())).fit(X, codes, sample_weight=weight),
             self._make_map,
         )
 
-    def _at_gamma(self, first: Any, gamma: float, name: str) -> Any:
+    def _at_gamma(self, first: Any, gamma: float, context: Context, name: str) -> Any:
         """A map at another bandwidth: to the bit the same one whenever a fit goes on."""
         if gamma == first.gamma_:
             return first
         name = f"{name} at {float(gamma)!r}"
-        return self._kept.fitted(name, lambda: first.with_gamma(gamma), lambda: copy(first))
+        return context.checkpoint.fitted(name, lambda: first.with_gamma(gamma), lambda: copy(first))
 
     def _search(
-        self, X: Any, first: Any, columns: Columns, line: GridLine, name: str = "map"
+        self,
+        X: Any,
+        first: Any,
+        problems: Problems,
+        context: Context,
+        line: GridLine,
+        name: str = "map",
     ) -> list[Path]:
-        """A walk along C at each gamma, over one map, of this name in the checkpoint, and its kin."""
+        """Solve the C path at each gamma, reusing one map, which has this name in the checkpoint."""
         raw, factors = None, self._factors()
-        if factors.size > 1 and self._two_blocks_fit(X, first, columns.count):
+        if factors.size > 1 and self._two_blocks_fit(X, first, problems.count):
             raw = first.raw_block(X)  # distances once for every gamma
         paths: dict[int, Path] = {}
         for i in np.argsort(np.abs(np.log(factors)), kind="stable").tolist():  # the likeliest first
             walk = f"{name}, walk {i}"
-            if paths and self._deadline.over() and self._kept.recall(walk) is None:
-                paths[i] = Path.empty(columns, self.Cs_.size)
+            if paths and context.deadline.over() and context.checkpoint.recall(walk) is None:
+                paths[i] = Path.empty(problems, self.Cs_.size)
                 line.skip(self.Cs_.size)
                 continue
-            mapped = self._at_gamma(first, first.gamma_ * factors[i], name)
+            mapped = self._at_gamma(first, first.gamma_ * factors[i], context, name)
             about = {"gamma": float(self.gammas_[i])}
-            paths[i] = self._learn(X, mapped, columns, line, about, raw=raw, name=walk)
+            paths[i] = self._learn(
+                X, mapped, problems, self.Cs_, context, line, about, raw=raw, name=walk
+            )
         return [paths[i] for i in range(factors.size)]
 
     def _two_blocks_fit(self, X: Any, mapped: Any, n_columns: int) -> bool:
@@ -387,37 +401,40 @@ class KernelAUCClassifierCV(KernelScores, SearchCV):
         self,
         X: Any,
         mapped: Any,
-        columns: Columns,
+        problems: Problems,
+        Cs: np.ndarray,
+        context: Context,
         line: GridLine,
         about: dict[str, Any],
-        Cs: np.ndarray | None = None,
         raw: np.ndarray | None = None,
         name: str = "walk",
     ) -> Path:
-        """All C, or those given, over one map, by the solver asked for."""
-        walked = self._walked(name, line)
-        if walked is not None:
-            return walked
+        """Solve for all these C over one map, by the solver asked for."""
+        solved = recall_path(name, context, line)
+        if solved is not None:
+            return solved
         if self.solver == "sgd":
             with self._features(X, mapped, raw) as features:
-                return self._descend(features, columns, line, about, Cs, name)
+                return self._descend(features, problems, Cs, context, line, about, name)
         # Every preconditioner projects the rows it samples: where all are not many more, do it once.
         sampled = sample_size(mapped.rank) * leading(mapped.rank) / mapped.rank
         project = X.shape[0] <= _PROJECTED_SAMPLES * sampled
-        with self._operator(X, mapped, columns.count, raw, project) as operator:
-            return self._walk(operator, columns, line, about, Cs, name)
+        with self._operator(X, mapped, problems.count, raw, project) as operator:
+            return solve_path(operator, problems, self._options(Cs), context, line, about, name)
 
-    def _search_apart(self, codes: np.ndarray, columns: Columns, line: GridLine) -> list[Path]:
-        """The same with all that is found of each fold's own rows; patience is each fold's own, too."""
+    def _search_apart(
+        self, codes: np.ndarray, problems: Problems, context: Context, line: GridLine
+    ) -> list[Path]:
+        """The same with scaling, metric and map of each fold's own rows, and its own patience."""
         by_fold = []
-        for number, fold in enumerate(columns.folds):
+        for number, fold in enumerate(problems.folds):
             name = f"map of fold {number}"
-            with self._metric_of(fold, codes, f"metric of fold {number}"):
+            with self._metric_of(fold, codes, context, f"metric of fold {number}"):
                 scaler = self._fit_scaler(self._given, fold.weight)
                 rows = self._block_rows(scale_rows(scaler, self._given))
-                mapped = self._fit_map(rows, codes, fold.weight, name)
-                alone = replace(columns, folds=[fold], whole=False)
-                by_fold.append(self._search(rows, mapped, alone, line, name))
+                mapped = self._fit_map(rows, codes, fold.weight, context, name)
+                alone = replace(problems, folds=[fold], whole=False)
+                by_fold.append(self._search(rows, mapped, alone, context, line, name))
         paths = []
         for same_gamma in zip(*by_fold, strict=True):
             records = [record for path in same_gamma for record in path.records]
@@ -427,23 +444,24 @@ class KernelAUCClassifierCV(KernelScores, SearchCV):
             paths.append(Path(scores, [], [], records, held_out))
         return paths
 
-    def _fit_best(self, X: Any, columns: Columns, line: GridLine) -> np.ndarray:
+    def _fit_best(self, X: Any, problems: Problems, context: Context, line: GridLine) -> np.ndarray:
         """Fit to all rows at the chosen C alone."""
         best = np.array([self.C_])
-        path = self._learn(X, self.feature_map_, columns, line, {}, best, name="best")
-        return self._final(path, 0, len(columns.positives))
+        path = self._learn(X, self.feature_map_, problems, best, context, line, {}, name="best")
+        return self._final(path, 0, len(problems.positives))
 
     def _descend(
         self,
         features: np.ndarray,
-        columns: Columns,
+        problems: Problems,
+        Cs: np.ndarray,
+        context: Context,
         line: GridLine,
         about: dict[str, Any],
-        Cs: np.ndarray | None = None,
-        name: str = "walk",
+        name: str,
     ) -> Path:
         """Algorithm 3 at all C together, over the same pairs; folds are independent of each other."""
-        Cs = self.Cs_ if Cs is None else Cs
+        kept = context.checkpoint
         began, squares = line.elapsed(), row_squares(features)
         epochs = EPOCHS if is_auto(self.max_iter) else int(self.max_iter)
 
@@ -452,7 +470,7 @@ class KernelAUCClassifierCV(KernelScores, SearchCV):
                 return learn_alone(number, part, positive)
 
         def learn_alone(number: int, part: np.ndarray, positive: np.ndarray) -> np.ndarray:
-            deadline = self._deadline.part(1.0 / (len(problems) - number))  # an equal share for each
+            deadline = context.deadline.part(1.0 / (len(tasks) - number))  # an equal share for each
             learner = PairSGDGrid(
                 features.shape[1],
                 features.dtype,
@@ -460,35 +478,35 @@ class KernelAUCClassifierCV(KernelScores, SearchCV):
                 eta0=first_step(finite_mean(squares[part > 0])),
             )
             rng, own = np.random.default_rng(self._seed), f"{name}, column {number}"
-            kept = self._kept.recall(own)
-            if kept is not None:
-                learner.resume(kept["learner"])
-                rng.bit_generator.state = kept["rng"]
+            before = kept.recall(own)
+            if before is not None:
+                learner.resume(before["learner"])
+                rng.bit_generator.state = before["rng"]
             for epoch in range(epochs):
                 if epoch and deadline.over():
                     break
-                if kept is None or epoch >= kept["epochs"]:
+                if before is None or epoch >= before["epochs"]:
                     learner.epoch(features, positive, part, rng)
-                    if self._kept.on:
+                    if kept.on:
                         state = {"learner": learner.state(), "rng": rng.bit_generator.state}
-                        self._kept.note(own, {"epochs": epoch + 1, **state})
+                        kept.note(own, {"epochs": epoch + 1, **state})
                 line.epoch()
             return learner.coef
 
-        problems = [(part, up) for part in columns.weights for up in columns.positives]
-        work = [delayed(learn)(number, *each) for number, each in enumerate(problems)]
-        if columns.folds:
+        tasks = [(part, up) for part in problems.weights for up in problems.positives]
+        work = [delayed(learn)(number, *each) for number, each in enumerate(tasks)]
+        if problems.folds:
             walks = self.gammas_.size * (self.n_splits_ if self._maps_apart(len(features)) else 1)
             line.expect_epochs(epochs * len(work) * walks)
         with one_blas_thread():
             learnt = Parallel(n_jobs=self.n_jobs, prefer="threads")(work)
-        path, operator = Path.empty(columns, Cs.size), FeatureOperator(features)
+        path, operator = Path.empty(problems, Cs.size), FeatureOperator(features)
         for i, C in enumerate(Cs):
             coef = np.column_stack([each[:, i] for each in learnt])
             seconds = (line.elapsed() - began) / Cs.size
             more = {**about, "epochs": epochs, "converged": True, "seconds": seconds}
-            line.value(path.add(C, coef, operator.scores(coef), columns, **more))
-        self._kept.note(name, {"path": path.state(), "over": True})
+            line.value(path.add(C, coef, operator.scores(coef), problems, **more))
+        kept.note(name, {"path": path.state(), "over": True})
         return path
 
 
@@ -557,20 +575,24 @@ class LinearAUCClassifierCV(LinearScores, SearchCV):
         super()._check_params()
         check_linear(self.standardize)
 
-    def _fit_columns(self, X: Any, codes: np.ndarray, weight: np.ndarray, **extra: Any) -> None:
+    def _fit_columns(
+        self, X: Any, codes: np.ndarray, weight: np.ndarray, context: Context, **extra: Any
+    ) -> None:
         folds: list[Fold] = extra["folds"]
         check_folds(folds, codes, self.classes_)
         self.n_splits_ = len(folds)
         positives = self._positives(codes)
         self.Cs_ = self._grid(positives, weight)
-        operator, columns = linear_operator(X), Columns(positives, weight, folds, bool(self.refit))
+        operator, problems = linear_operator(X), Problems(positives, weight, folds, bool(self.refit))
         with GridLine(self.verbose, self.Cs_.size) as line:
-            path = self._walked("walk", line) or self._walk(operator, columns, line, {})
-        C = self._choose(path.scores[:, None])[1]
+            path = recall_path("walk", context, line) or solve_path(
+                operator, problems, self._options(self.Cs_), context, line, {}, "walk"
+            )
+        C = choose(path.scores[:, None], self.select)[1]
         self.C_ = float(self.Cs_[C])
         coef = self._final(path, C, len(positives))
         self._set_results(path.scores, [path], {"C": self.Cs_})
         final = operator.scores(coef)
         self._set_thresholds(final, positives, weight)
-        self._set_held_out(columns, path.held_out[C], final, extra)
+        self._set_held_out(problems, path.held_out[C], final, extra)
         self._set_coef(coef)

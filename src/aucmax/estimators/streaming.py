@@ -19,6 +19,7 @@ from aucmax.estimators.ranking import (
     plain_records,
 )
 from aucmax.features.scaling import refuse_extremes, warn_far
+from aucmax.fitting.context import Context
 from aucmax.rows.validation import all_or_nothing, check_classes, check_labels, check_rows, is_sparse
 from aucmax.runtime.parameters import check_choice, check_flag, check_number, check_verbose, is_auto
 from aucmax.runtime.progress import LiveLine, describe_epoch
@@ -80,10 +81,12 @@ class StreamingClassifier(LinearScores, RankingClassifier):
         X: Any,
         codes: np.ndarray,
         weight: np.ndarray,
+        context: Context,
         held_out: tuple[Any, Any] | None = None,
         **_: Any,
     ) -> None:
-        rng = np.random.default_rng(self._kept.once("seed", lambda: draw_seed(self.random_state)))
+        kept = context.checkpoint
+        rng = np.random.default_rng(kept.once("seed", lambda: draw_seed(self.random_state)))
         X, codes, weight, trace = self._make_trace(X, codes, weight, held_out, rng)
         positives = self._positives(codes)
         self.rows_seen_, self.mean_square_ = X.shape[0], mean_square(X)
@@ -99,8 +102,8 @@ class StreamingClassifier(LinearScores, RankingClassifier):
                 self.epochs,
                 trace,
                 on_record=line if self.verbose else None,
-                state=self._kept.recall("epochs"),
-                on_state=self._kept.hook("epochs"),
+                state=kept.recall("epochs"),
+                on_state=kept.hook("epochs"),
             )
         self._set_thresholds(np.asarray(X @ coef), positives, weight)
         self._set_coef(coef)

@@ -1,4 +1,4 @@
-"""Folds of cross-validation as columns of one solve: who trains where, and how each ranks the rest."""
+"""Cross-validation folds as problems that one solve shares, and how each ranks its held-out rows."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class HeldOut:
 
 
 @dataclass(frozen=True)
-class Columns:
-    """Problems over the same rows: for all of them if ``whole``, then for each fold, every class."""
+class Problems:
+    """The problems solved together: every class of all rows, if ``whole``, then of each fold."""
 
     positives: Sequence[np.ndarray]
     weight: np.ndarray
@@ -39,27 +39,27 @@ class Columns:
 
     @property
     def weights(self) -> list[np.ndarray]:
-        """Row weights of each part; a part has a column for each of ``positives``."""
+        """Row weights of each part; a part has one problem for each of ``positives``."""
         return [self.weight] * self.whole + [fold.weight for fold in self.folds]
 
     @property
     def count(self) -> int:
-        """Of problems."""
+        """How many problems there are."""
         return len(self.weights) * len(self.positives)
 
     def aucs(self, scores: np.ndarray) -> list[float]:
-        """Each fold's AUC on the rows it holds out, a mean over classes; scores (n, columns)."""
+        """Each fold's AUC on the rows it holds out, a mean over classes; scores (n, problems)."""
         k, out = len(self.positives), []
         for number, fold in enumerate(self.folds, start=int(self.whole)):
             u, own = self.weight[fold.test], []
-            for column, positive in enumerate(self.positives, start=number * k):
-                s, up = scores[fold.test, column], positive[fold.test]
+            for problem, positive in enumerate(self.positives, start=number * k):
+                s, up = scores[fold.test, problem], positive[fold.test]
                 own.append(ordered_share(s[up], s[~up], u[up], u[~up]))
             out.append(float(np.mean(own)))
         return out
 
     def held_out(self, scores: np.ndarray) -> list[HeldOut]:
-        """What each fold gives the rows it holds out; scores (n, columns)."""
+        """What each fold gives the rows it holds out; scores (n, problems)."""
         k, out = len(self.positives), []
         for number, fold in enumerate(self.folds, start=int(self.whole)):
             own = scores[:, number * k : (number + 1) * k]

@@ -20,6 +20,7 @@ class Deadline:
     """
 
     def __init__(self, seconds: float | None = None, spent: float = 0.0) -> None:
+        self.seconds = seconds
         self._end = math.inf if seconds is None else time.monotonic() + seconds - spent
 
     @property
