@@ -201,7 +201,7 @@ model.fit(*make_classification(
 def test_a_killed_process_is_gone_on_from_by_another(model, problem, tmp_path):
     X, y = problem
     path = tmp_path / "fit"
-    command = [sys.executable, "-c", SCRIPT, repr(model), "5", str(path)]
+    command = [sys.executable, "-c", SCRIPT, repr(model), "6", str(path)]
     assert subprocess.run(command, capture_output=True).returncode == -signal.SIGKILL
     assert path.exists()
     resumed = clone(model).set_params(checkpoint=path)
@@ -275,7 +275,7 @@ def test_other_parameters_are_refused_by_name(change, named, problem, killed, tm
 def test_what_does_not_bear_on_the_result_may_change(problem, killed, tmp_path, capsys):
     X, y = problem
     model = KernelAUCClassifier(preset="paper", **KERNEL, checkpoint=tmp_path / "fit")
-    assert killed(model, X, y, 5)
+    assert killed(model, X, y, 6)
     model.set_params(max_memory="1GB", verbose=1).fit(X, y)
     told = capsys.readouterr().err
     assert told.startswith("Going on from ")

@@ -24,9 +24,10 @@ from aucmax import (
     load_model,
     save_model,
 )
-from aucmax.estimators.ranking import LinearScores, scale_rows
+from aucmax.estimators.ranking import LinearScores
 from aucmax.features.scaling import MetricScaler, QuantileScaler
 from aucmax.fitting.checkpoint import Checkpoint
+from aucmax.fitting.scaling import scale_rows
 from aucmax.persistence.onnx_export import to_onnx
 from aucmax.rows.blocked import BlockedRows, FileRows
 

@@ -22,7 +22,7 @@ from aucmax import (
     SGDAUCClassifier,
     SOLAMClassifier,
 )
-from aucmax.estimators.ranking import settled
+from aucmax.fitting.scaling import rounded
 from aucmax.metrics import roc_auc
 from aucmax.solvers import stochastic as stochastic_module
 from aucmax.solvers.epochs import Trace
@@ -134,7 +134,7 @@ def test_kernel_sgd_is_the_pipeline_of_its_parts(monkeypatch):
     whole = KernelAUCClassifier(
         5.0, preset="paper", solver="sgd", n_landmarks=50, random_state=0, max_iter=4
     ).fit(X, y)
-    scaled = settled(StandardScaler().fit(X)).transform(X)
+    scaled = rounded(StandardScaler().fit(X)).transform(X)
     parts = make_pipeline(
         NystroemFeatures(50, random_state=0),
         SGDAUCClassifier(5.0, epochs=4, standardize=False, random_state=0),

@@ -13,7 +13,6 @@ from aucmax.estimators.ranking import (
     LinearScores,
     WeightedClassifier,
     check_linear,
-    draw_seed,
     plain,
     plain_records,
 )
@@ -329,7 +328,6 @@ class KernelAUCClassifier(KernelScores, _NewtonClassifier):
             alpha=1.0 / (self._cost() * weight.sum()),
             eta0=first_step(mean_square(features)),
         )
-        seed = context.checkpoint.once("seed", lambda: draw_seed(self.random_state))
         epochs = EPOCHS if is_auto(self.max_iter) else int(self.max_iter)
         with LiveLine(partial(describe_epoch, epochs=epochs)) as line:
             coef, _, history = run_epochs(
@@ -337,7 +335,7 @@ class KernelAUCClassifier(KernelScores, _NewtonClassifier):
                 features,
                 positives,
                 weight,
-                np.random.default_rng(seed),
+                np.random.default_rng(context.seed),
                 epochs,
                 on_record=line if self.verbose else None,
                 state=context.checkpoint.recall("epochs"),

@@ -14,13 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from aucmax.estimators.ranking import FLOAT64_BYTES, draw_seed, scale_rows
+from aucmax.estimators.ranking import FLOAT64_BYTES
 from aucmax.features.fourier import FOURIER_KERNELS, FourierFeatures
 from aucmax.features.kernels import BOTH, LANDMARK_KERNELS, RADIAL
 from aucmax.features.landmarks import STRATEGIES
 from aucmax.features.nystroem import AUTO_LANDMARKS, NystroemFeatures
 from aucmax.features.scaling import MetricScaler
 from aucmax.fitting.context import Context
+from aucmax.fitting.scaling import Scaling, fit_scaler, scale_rows
 from aucmax.operators import Operator
 from aucmax.operators.placement import (
     EXPECTED_PASSES,
@@ -49,6 +50,7 @@ from aucmax.tuning import (
     MOST_TRIED,
     WIDE_ROWS,
     Kernel,
+    Round,
     Sample,
     Settings,
     as_rounds,
@@ -220,13 +222,19 @@ class KernelScores:
             given["n_landmarks"] = len(self.landmarks)
         return Settings(**{name: None if is_auto(value) else value for name, value in given.items()})
 
-    def _settle(self, X: Any, codes: np.ndarray, weight: np.ndarray, context: Context) -> None:
-        """Tune what is left at "auto": ``settings_``, ``metric_``, and ``trials_`` if any were made."""
-        found, self.trials_, self._rounds = context.checkpoint.once(
+    def _settle(
+        self, X: Any, codes: np.ndarray, weight: np.ndarray, context: Context
+    ) -> dict[str, Any]:
+        """Tune what is left at "auto": ``settings_``, ``metric_``, and ``trials_`` if any were made.
+
+        The rounds by which the metric was learnt are returned, for folds that learn their own.
+        """
+        found, self.trials_, rounds = context.checkpoint.once(
             "settings", lambda: self._find_settings(X, codes, weight, context)
         )
         self.settings_ = {name: value for name, value in found.items() if name != "metric"}
         self.metric_ = found["metric"]
+        return {"rounds": as_rounds(rounds)}
 
     def _find_settings(
         self, X: Any, codes: np.ndarray, weight: np.ndarray, context: Context
@@ -239,7 +247,7 @@ class KernelScores:
         if why is not None:
             self._report_untried(why, context)
             return vars(asked.filled(UNTRIED)), [], []
-        seed, effort = draw_seed(self.random_state), self._effort()
+        seed, effort = context.seed, self._effort()
         sample = self._trial_sample(X, codes, weight, seed)
         wide = rows_within(codes, self._room(X), _dense_columns(X), WIDE_ROWS)
         many = len(sample.folds) == 1 and wide >= 2 * len(sample.codes)
@@ -277,13 +285,14 @@ class KernelScores:
             return self.effort
         return min(self.effort, self.time_budget / _SECONDS_OF_EFFORT)
 
-    def _learn_again(self, X: Any, codes: np.ndarray, weight: np.ndarray) -> np.ndarray | None:
-        """The metric that rows would have with what was found, by as many rounds."""
+    def _learn_again(
+        self, X: Any, codes: np.ndarray, weight: np.ndarray, rounds: Sequence[Round], seed: int
+    ) -> np.ndarray | None:
+        """The metric of these rows, learnt with the settings found, by as many rounds."""
         # The rounds are the rbf's, whatever came beside it.
         settings = replace(Settings(**self.settings_), kernel=self._trial_kernel().name)
-        seed, kind = draw_seed(self.random_state), self._metric_kind(X)
+        kind = self._metric_kind(X)
         sample = self._trial_sample(X, codes, weight, seed, [settings.standardize])
-        rounds = as_rounds(self._rounds)
         return learn_rounds(sample, settings, rounds, str(kind), self._trial_kernel(), seed)
 
     def _trial_kernel(self) -> Kernel:
@@ -330,7 +339,8 @@ class KernelScores:
         return max(0.0, 0.5 * (budget_bytes(self.max_memory) - held_bytes(X)))
 
     def _trial_rows(self, X: Any, weight: np.ndarray, standardize: Any) -> Any:
-        scaler = self._fit_scaler(X, weight, standardize)
+        scaling = replace(self._scaling(), standardize=standardize, metric=None)
+        scaler = fit_scaler(X, weight, scaling)
         return scale_rows(scaler, X).astype(np.float32, copy=False)
 
     def _most_beside(self, X: Any) -> int:
@@ -385,26 +395,16 @@ class KernelScores:
         else:
             context.say(text)
 
-    def _scaling(self) -> Any:
-        return self._settled()["standardize"]
+    def _scaling(self) -> Scaling:
+        plain: Scaling = super()._scaling()  # type: ignore[misc]
+        metric = getattr(self, "metric_", None)  # not known while it is being learnt
+        return replace(plain, standardize=self._settled()["standardize"], metric=metric)
 
     def _settled(self) -> dict[str, Any]:
         """The settings found, or before a fit what they are at most likely to be."""
         if hasattr(self, "settings_"):  # of an older model without the kernel, which was given then
             return {"kernel": self._trial_kernel().name, **self.settings_}
         return vars(self._asked().filled(UNTRIED if self.preset is None else PAPER))
-
-    def _new_scaler(self, X: Any, standardize: Any = None) -> Any:
-        scaler = super()._new_scaler(X, standardize)  # type: ignore[misc]
-        if standardize is not None or self.metric_ is None:
-            return scaler
-        return MetricScaler(scaler if self._scaling() else None, None)
-
-    def _fit_scaler(self, X: Any, weight: np.ndarray, standardize: Any = None) -> Any:
-        if standardize is not None or self.metric_ is None:
-            return super()._fit_scaler(X, weight, standardize)  # type: ignore[misc]
-        plain = super()._fit_scaler(X, weight, self._scaling())  # type: ignore[misc]
-        return MetricScaler(plain, self.metric_)
 
     def _make_map(self, n_rows: int | None = None) -> NystroemFeatures | FourierFeatures:
         """The map, unfitted, for so many rows."""

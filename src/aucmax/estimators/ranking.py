@@ -13,8 +13,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
 from aucmax.features.kernels import RADIAL
-from aucmax.features.scaling import MetricScaler, QuantileScaler, refuse_tiny, warn_far, with_extremes
-from aucmax.fitting.context import Context, open_context
+from aucmax.fitting.context import Context, draw_seed, open_context
+from aucmax.fitting.scaling import Scaling, fit_scaler, new_scaler, scale_rows
 from aucmax.rows.blocked import BlockedRows
 from aucmax.rows.content_order import content_order
 from aucmax.rows.sources import Source, is_source, open_rows, source_blocks
@@ -27,12 +27,11 @@ from aucmax.rows.validation import (
     drop_absent,
     is_dask,
     is_elsewhere,
-    is_sparse,
     refuse_lone_weight,
     refuse_odd,
 )
 from aucmax.runtime.memory import guarded_memory
-from aucmax.runtime.parameters import check_flag, check_verbose, random_generator, warn_user
+from aucmax.runtime.parameters import check_flag, check_verbose, warn_user
 
 #: Kernel values up to this size are kept in float64 when the data is; larger ones in float32. Small
 #: problems so agree with any float64 optimiser; large ones take half the memory and time.
@@ -113,11 +112,12 @@ class RankingClassifier(ClassifierMixin, BaseEstimator):
                     np.errstate(over="ignore", invalid="ignore", divide="ignore"),  # found and named
                     open_context(self, self._fit_data(X, codes, weight, extra), began) as context,
                 ):
-                    self._settle(X, codes, weight, context)
+                    extra |= self._settle(X, codes, weight, context)
+                    scaling = self._scaling()
                     self.scaler_ = context.checkpoint.fitted(
-                        "scaler", lambda: self._fit_scaler(X, weight), lambda: self._new_scaler(X)
+                        "scaler", lambda: fit_scaler(X, weight, scaling), lambda: new_scaler(X, scaling)
                     )
-                    self._fit_columns(self._scaled(X), codes, weight, context, **extra)
+                    self._fit_columns(self._scaled(X), codes, weight, context, unscaled=X, **extra)
             except FloatingPointError as error:
                 raise ValueError(
                     f"The fit cannot go on: {error}. Check for extreme values in X, sample_weight "
@@ -148,39 +148,17 @@ class RankingClassifier(ClassifierMixin, BaseEstimator):
         """Arrays beside rows, labels and weights that the fit depends on, by name."""
         return {}
 
-    def _settle(self, X: Any, codes: np.ndarray, weight: np.ndarray, context: Context) -> None:
-        """Tune the parameters left at "auto", before anything is learnt."""
+    def _settle(
+        self, X: Any, codes: np.ndarray, weight: np.ndarray, context: Context
+    ) -> dict[str, Any]:
+        """Tune the parameters left at "auto"; what else was found goes to ``_fit_columns``."""
+        return {}
 
-    def _scaling(self) -> Any:
-        """How rows are standardised, once that is settled."""
-        return self.standardize
-
-    def _new_scaler(self, X: Any, standardize: Any = None) -> Any:
-        """What ``standardize`` asks for, unfitted."""
-        if (self._scaling() if standardize is None else standardize) == "quantile":
-            return QuantileScaler().set_output(transform="default")
-        # Centring would turn a CSR matrix into a dense one, so that is only scaled.
-        return StandardScaler(with_mean=not is_sparse(X)).set_output(transform="default")
-
-    def _fit_scaler(self, X: Any, weight: np.ndarray, standardize: Any = None) -> Any:
-        standardize = self._scaling() if standardize is None else standardize
+    def _scaling(self) -> Scaling:
+        """How rows are scaled, once that is settled."""
+        by_distance = getattr(self, "kernel", None) in (*RADIAL, "auto")
         names = getattr(self, "feature_names_in_", None)
-        # Kernels of distances take the landmarks' centre off their rows.
-        if getattr(self, "kernel", None) not in (*RADIAL, "auto") and (is_sparse(X) or not standardize):
-            warn_far(X, names)
-        if not standardize:
-            refuse_tiny(X)
-            return None
-        scaler = self._new_scaler(X, standardize)
-        if isinstance(scaler, QuantileScaler):
-            return scaler.fit(X, sample_weight=weight)
-        if is_elsewhere(X):
-            scaler = X.scaler(weight)
-        else:
-            # Only ratios of weights matter to it; tiny or huge ones would underflow or overflow. Equal
-            # ones are left out, since weighing takes twice the time.
-            scaler.fit(X, sample_weight=weight / weight.max() if np.ptp(weight) else None)
-        return settled(with_extremes(scaler, X, weight, names))
+        return Scaling(self.standardize, by_distance=by_distance, names=names)
 
     def _scaled(self, X: Any) -> Any:
         return scale_rows(self.scaler_, X)
@@ -388,40 +366,6 @@ def balanced_threshold(scores: np.ndarray, positive: np.ndarray, weight: np.ndar
     gain[~last] = -np.inf
     best = int(np.argmax(gain >= gain.max() - _EQUAL_GAIN))
     return float(0.5 * (scores[best] + scores[best + 1]))
-
-
-def draw_seed(random_state: Any) -> int:
-    """A seed for NumPy's newer generator from scikit-learn's ``random_state``."""
-    return int(random_generator(random_state).randint(2**31))
-
-
-def settled(scaler: StandardScaler) -> StandardScaler:
-    """The same with mean and scale rounded to a billionth of the scale.
-
-    Rows in another order, or in parts on several machines, give means that differ in their last bits;
-    of those k-means may make quite other landmarks.
-
-    >>> scaler = settled(StandardScaler().fit([[1 / 3], [1.0]]))
-    >>> f"{scaler.mean_[0]:.8f} {scaler.scale_[0]:.8f}"
-    '0.66666667 0.33333333'
-    """
-    grid = np.exp2(np.floor(np.log2(scaler.scale_)) - 30)
-    scaler.scale_ = np.round(scaler.scale_ / grid) * grid
-    if scaler.mean_ is not None:
-        scaler.mean_ = np.round(scaler.mean_ / grid) * grid
-    return scaler
-
-
-def scale_rows(scaler: StandardScaler | QuantileScaler | MetricScaler | None, X: Any) -> Any:
-    """Rows through a fitted scaler; themselves if there is none."""
-    if scaler is None:
-        return X
-    if is_sparse(X) and getattr(getattr(scaler, "scaler", scaler), "with_mean", False):
-        raise ValueError(
-            "X is sparse, and the model was fitted to dense rows, which it centres: pass X.toarray(), "
-            "or fit the model to sparse rows."
-        )
-    return X.scaled_by(scaler) if is_elsewhere(X) else scaler.transform(X)
 
 
 def generator(random_state: Any) -> np.random.Generator:

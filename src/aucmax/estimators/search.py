@@ -11,10 +11,10 @@ each fold's own rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from copy import copy
 from dataclasses import replace
+from functools import partial
 from numbers import Integral
 from typing import Any
 
@@ -23,12 +23,13 @@ from joblib import Parallel, delayed
 
 from aucmax.estimators.classifiers import EPOCHS, linear_operator
 from aucmax.estimators.kernel_scores import KernelScores
-from aucmax.estimators.ranking import LinearScores, check_linear, draw_seed, scale_rows
+from aucmax.estimators.ranking import LinearScores, check_linear
 from aucmax.estimators.search_base import PAPER_C, SearchCV
 from aucmax.features.nystroem import NystroemFeatures
 from aucmax.fitting.c_path import Path, choose, recall_path, solve_path
 from aucmax.fitting.context import Context
 from aucmax.fitting.folds import Fold, Problems, check_folds
+from aucmax.fitting.scaling import fit_scaler, scale_rows
 from aucmax.operators import FeatureOperator
 from aucmax.operators.placement import solver_bytes
 from aucmax.rows.blocked import held_bytes
@@ -283,13 +284,12 @@ class KernelAUCClassifierCV(KernelScores, SearchCV):
         problems = Problems(positives, weight, folds, bool(self.refit))
         self.Cs_ = self._grid(positives, weight)
         apart = self._maps_apart(X.shape[0])
-        self._seed = context.checkpoint.once("seed", lambda: draw_seed(self.random_state))
         first = self._fit_map(X, codes, weight, context, "map")
         self.gammas_ = first.gamma_ * self._factors()
         values = self.Cs_.size * self.gammas_.size * (len(folds) if apart else 1)
         with GridLine(self.verbose, values) as line:
             if apart:
-                paths = self._search_apart(codes, problems, context, line)
+                paths = self._search_apart(extra, codes, problems, context, line)
             else:
                 paths = self._search(X, first, problems, context, line)
             scores = np.stack([path.scores for path in paths], axis=1)
@@ -309,11 +309,6 @@ class KernelAUCClassifierCV(KernelScores, SearchCV):
             final = self.feature_map_.linear(X, self.dual_coef_.T)
         self._set_thresholds(final, positives, weight)
         self._set_held_out(problems, paths[gamma].held_out[C], final, extra)
-        del self._given
-
-    def _settle(self, X: Any, codes: np.ndarray, weight: np.ndarray, context: Context) -> None:
-        super()._settle(X, codes, weight, context)
-        self._given = X  # for folds that begin from it
 
     def _leaves_open(self, asked: Settings, metric: str | None) -> bool:
         # The number of landmarks is found with the rest, but is no reason to look for it.
@@ -325,18 +320,6 @@ class KernelAUCClassifierCV(KernelScores, SearchCV):
             return bool(self.map_per_fold)
         few = n_rows <= _ROWS_APART and self.metric_ is not None
         return few and self.refit and self.time_budget is None
-
-    @contextmanager
-    def _metric_of(self, fold: Fold, codes: np.ndarray, context: Context, name: str) -> Iterator[None]:
-        """Under the metric that a fold's own rows give."""
-        kept = self.metric_
-        if kept is not None:
-            rows = drop_absent(self._given, codes, fold.weight)
-            self.metric_ = context.checkpoint.once(name, lambda: self._learn_again(*rows))
-        try:
-            yield
-        finally:
-            self.metric_ = kept
 
     def _grid(self, positives: Sequence[np.ndarray], weight: np.ndarray) -> np.ndarray:
         if self.trials_ and isinstance(self.Cs, str):
@@ -423,18 +406,28 @@ class KernelAUCClassifierCV(KernelScores, SearchCV):
             return solve_path(operator, problems, self._options(Cs), context, line, about, name)
 
     def _search_apart(
-        self, codes: np.ndarray, problems: Problems, context: Context, line: GridLine
+        self,
+        extra: dict[str, Any],
+        codes: np.ndarray,
+        problems: Problems,
+        context: Context,
+        line: GridLine,
     ) -> list[Path]:
         """The same with scaling, metric and map of each fold's own rows, and its own patience."""
+        X, rounds, scaling = extra["unscaled"], extra["rounds"], self._scaling()
         by_fold = []
         for number, fold in enumerate(problems.folds):
             name = f"map of fold {number}"
-            with self._metric_of(fold, codes, context, f"metric of fold {number}"):
-                scaler = self._fit_scaler(self._given, fold.weight)
-                rows = self._block_rows(scale_rows(scaler, self._given))
-                mapped = self._fit_map(rows, codes, fold.weight, context, name)
-                alone = replace(problems, folds=[fold], whole=False)
-                by_fold.append(self._search(rows, mapped, alone, context, line, name))
+            if scaling.metric is not None:
+                own = drop_absent(X, codes, fold.weight)
+                metric = context.checkpoint.once(
+                    f"metric of fold {number}", partial(self._learn_again, *own, rounds, context.seed)
+                )
+                scaling = replace(scaling, metric=metric)
+            rows = self._block_rows(scale_rows(fit_scaler(X, fold.weight, scaling), X))
+            mapped = self._fit_map(rows, codes, fold.weight, context, name)
+            alone = replace(problems, folds=[fold], whole=False)
+            by_fold.append(self._search(rows, mapped, alone, context, line, name))
         paths = []
         for same_gamma in zip(*by_fold, strict=True):
             records = [record for path in same_gamma for record in path.records]
@@ -477,7 +470,7 @@ class KernelAUCClassifierCV(KernelScores, SearchCV):
                 alpha=1.0 / (Cs * part.sum()),
                 eta0=first_step(finite_mean(squares[part > 0])),
             )
-            rng, own = np.random.default_rng(self._seed), f"{name}, column {number}"
+            rng, own = np.random.default_rng(context.seed), f"{name}, column {number}"
             before = kept.recall(own)
             if before is not None:
                 learner.resume(before["learner"])

@@ -14,7 +14,6 @@ from aucmax.estimators.ranking import (
     RankingClassifier,
     balanced_threshold,
     check_linear,
-    draw_seed,
     generator,
     plain_records,
 )
@@ -86,7 +85,7 @@ class StreamingClassifier(LinearScores, RankingClassifier):
         **_: Any,
     ) -> None:
         kept = context.checkpoint
-        rng = np.random.default_rng(kept.once("seed", lambda: draw_seed(self.random_state)))
+        rng = np.random.default_rng(context.seed)
         X, codes, weight, trace = self._make_trace(X, codes, weight, held_out, rng)
         positives = self._positives(codes)
         self.rows_seen_, self.mean_square_ = X.shape[0], mean_square(X)

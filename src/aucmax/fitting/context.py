@@ -11,8 +11,9 @@ from typing import Any
 
 from aucmax.fitting.checkpoint import Checkpoint, describe_fit
 from aucmax.runtime.deadline import NEVER, Deadline
+from aucmax.runtime.parameters import random_generator
 
-__all__ = ["Context", "check_begun", "open_context"]
+__all__ = ["Context", "check_begun", "draw_seed", "open_context"]
 
 
 @dataclass(frozen=True)
@@ -25,12 +26,15 @@ class Context:
         What an interrupted fit has reached; without a file it keeps nothing.
     deadline : Deadline
         When the fit has to take the best it has.
+    seed : int
+        For all that is drawn at random; a resumed fit has the seed of the one before.
     verbose : bool
         Whether to report on standard error.
     """
 
     checkpoint: Checkpoint = field(default_factory=Checkpoint)
     deadline: Deadline = NEVER
+    seed: int = 0
     verbose: bool = False
 
     def say(self, text: str) -> None:
@@ -49,9 +53,10 @@ def open_context(estimator: Any, data: Mapping[str, Sequence[Any]], began: float
     path, verbose = estimator.checkpoint, bool(getattr(estimator, "verbose", 0))
     kept = Checkpoint() if path is None else Checkpoint(path, describe_fit(estimator, data))
     try:
-        context = Context(
-            kept, Deadline(estimator.time_budget, time.monotonic() - began + kept.before), verbose
-        )
+        deadline = Deadline(estimator.time_budget, time.monotonic() - began + kept.before)
+        random_state = getattr(estimator, "random_state", None)
+        seed = kept.once("seed", lambda: draw_seed(random_state))
+        context = Context(kept, deadline, seed, verbose)
         if kept.before:
             context.say(f"Going on from {path}: {kept.before:.0f} s of it are done")
         yield context
@@ -67,3 +72,8 @@ def check_begun(steps: int, deadline: Deadline) -> None:
             f"time_budget={deadline.seconds:.3g} s was over before the first step of the solver had "
             "ended: there is no result. Allow more time, or use fewer landmarks or rows."
         )
+
+
+def draw_seed(random_state: Any) -> int:
+    """A seed for NumPy's newer generator from scikit-learn's ``random_state``."""
+    return int(random_generator(random_state).randint(2**31))

@@ -17,11 +17,11 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
-from aucmax.estimators.ranking import scale_rows
 from aucmax.features.fourier import FourierFeatures
 from aucmax.features.kernels import LandmarkKernel
 from aucmax.features.nystroem import NystroemFeatures
 from aucmax.features.scaling import MetricScaler
+from aucmax.fitting.scaling import scale_rows
 from aucmax.metrics import roc_auc
 from aucmax.rows.validation import check_labels, check_rows, check_weight, drop_absent, is_sparse
 from aucmax.runtime.parameters import check_number
