@@ -13,8 +13,8 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 from aucmax import load_model
-from aucmax.cli._progress import rows_expected
 from aucmax.cli.rivals import RIVALS
+from aucmax.cli.status_line import rows_expected
 from aucmax.report import write_report
 from aucmax.tables import read_table
 from tests.test_table_commands import check_schema, people, run

@@ -190,8 +190,8 @@ def test_the_operator_multiplies_as_one_in_memory(client, problem):
 
 
 def test_many_pieces_are_summed_on_workers(client, problem, monkeypatch):
-    monkeypatch.setattr("aucmax.distributed.operator.FAN_IN", 2)
-    monkeypatch.setattr("aucmax.distributed.rows._PIECE_SHARE", 1e-6)
+    monkeypatch.setattr("aucmax.distributed.dask_operator.FAN_IN", 2)
+    monkeypatch.setattr("aucmax.distributed.dask_rows._PIECE_SHARE", 1e-6)
     X, _ = problem
     mapped = NystroemFeatures(30, gamma=1e-3, random_state=0).fit(X)
     operator, _ = as_rows(client, X, chunk=100).operator(mapped)

@@ -26,9 +26,9 @@ from aucmax.paper.data import (
     Split,
     dataset_status,
     fetch,
-    files,
     load_dataset,
 )
+from aucmax.paper.data import downloads as files
 from aucmax.paper.data.formats import WrongFileError, read_rows, unpack_lzw
 from aucmax.paper.data.registry import DataFile, Substitute
 

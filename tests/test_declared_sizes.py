@@ -17,7 +17,7 @@ from aucmax.paper.data import formats
 from aucmax.paper.data.formats import WrongFileError, read_rows
 from aucmax.paper.data.registry import DataFile, Dataset
 from aucmax.persistence.model_file import ModelFileError, load_model, save_model
-from aucmax.reading import files
+from aucmax.reading import byte_streams as files
 from aucmax.reading.frames import TableError
 from aucmax.reading.read import column_names, read_table, table_batches
 from aucmax.runtime import memory

@@ -20,7 +20,7 @@ from aucmax import (
     SGDAUCClassifier,
     SOLAMClassifier,
 )
-from aucmax.features.scaling import QuantileScaler
+from aucmax.features.scalers import QuantileScaler
 from aucmax.metrics import compare_roc_auc, roc_auc, roc_auc_interval
 from aucmax.metrics.calibration import IsotonicCalibrator, SigmoidCalibrator
 from aucmax.metrics.evaluation import evaluate

@@ -5,7 +5,8 @@ from scipy import sparse
 from aucmax.features.projection import Projection
 from aucmax.operators import FeatureOperator, KernelOperator
 from aucmax.pairs import PairLoss
-from aucmax.solvers import hessian, newton, preconditioner, sample
+from aucmax.solvers import hessian, newton, preconditioner
+from aucmax.solvers import row_sample as sample
 from aucmax.solvers.newton import minimize
 from tests import oracle
 

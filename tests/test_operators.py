@@ -4,7 +4,8 @@ from scipy import sparse
 
 from aucmax import NystroemFeatures
 from aucmax.features.projection import Projection
-from aucmax.operators import BlockOperator, FeatureOperator, KernelOperator, blocks, memory
+from aucmax.operators import BlockOperator, FeatureOperator, KernelOperator, blocks
+from aucmax.operators import in_memory as memory
 
 
 def matrices(dtype=np.float64, kernels=1, n=300, v=20, r=6):

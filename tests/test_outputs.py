@@ -236,7 +236,7 @@ def test_there_is_one_way_to_write_an_output():
     """Whatever else opens a file for writing is no output, and is listed here with its reason."""
     others = {
         "runtime/output_files.py": "the one way",
-        "paper/data/files.py": "a download that can be resumed keeps its name",
+        "paper/data/downloads.py": "a download that can be resumed keeps its name",
         "paper/store.py": "rows are appended",
         "rows/blocked.py": "a temporary file of a fit",
         "operators/placement.py": "a temporary file that is timed",

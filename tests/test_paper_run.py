@@ -411,9 +411,9 @@ def tiny_paper(tiny, tmp_path, monkeypatch):
     """The command with one data set, small, in the place of ijcnn1."""
     from dataclasses import replace
 
-    from aucmax.paper.data import files
+    from aucmax.paper.data import downloads as files
 
-    command = import_module("aucmax.cli.paper")  # the function of that name hides it
+    command = import_module("aucmax.cli.paper_run")  # the function of that name hides it
 
     datasets = {"ijcnn1": replace(tiny[0], name="ijcnn1")}
     monkeypatch.setattr(command, "DATASETS", datasets)
@@ -489,7 +489,7 @@ def test_data_not_at_hand_is_said_and_shown(tiny_paper, tmp_path):
 def test_ctrl_c_ends_the_cell_and_says_how_to_go_on(tiny_paper, monkeypatch):
     import multiprocessing
 
-    command = import_module("aucmax.cli.paper")
+    command = import_module("aucmax.cli.paper_run")
 
     def interrupt(self, progress):
         if progress.running is not None and progress.running.method == "NBAUC":
@@ -505,7 +505,7 @@ def test_ctrl_c_ends_the_cell_and_says_how_to_go_on(tiny_paper, monkeypatch):
 def test_the_board_shows_what_runs_and_what_is_done(tmp_path):
     from rich.console import Console
 
-    from aucmax.cli.paper import board
+    from aucmax.cli.paper_run import board
 
     cells = [Cell("ijcnn1", method, seed) for seed in (0, 1) for method in ("NOAM", "NSAUC", "NBAUC")]
     with Store(tmp_path).open() as store:

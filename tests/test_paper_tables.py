@@ -6,12 +6,11 @@ from html.parser import HTMLParser
 
 import pytest
 
-from aucmax.paper import published, tables
+from aucmax.paper import published
+from aucmax.paper import result_tables as tables
 from aucmax.paper.claims import MOST, claims
 from aucmax.paper.figure import figure1, seconds_per_epoch
-from aucmax.paper.page import page, reach
-from aucmax.paper.table import Cell, Table, html_page
-from aucmax.paper.tables import (
+from aucmax.paper.result_tables import (
     QUICK,
     difference,
     mean_ranks,
@@ -25,6 +24,8 @@ from aucmax.paper.tables import (
     table3,
     table4,
 )
+from aucmax.paper.results_page import page, reach
+from aucmax.paper.text_table import Cell, Table, html_page
 
 TABLES = (table1, table2, table3, table4)
 

@@ -8,9 +8,9 @@ from aucmax import KernelAUCClassifier, LinearAUCClassifier, save_model
 from aucmax.cli.predict import run_predict
 from aucmax.reading import delimited
 from aucmax.reading.read import table_batches
-from aucmax.report.columns import confident_mistakes
+from aucmax.report.column_table import confident_mistakes
 from aucmax.tables import TableError, TableModel, fit_table
-from aucmax.tables.scored import score_rows
+from aucmax.tables.labelled_scores import score_rows
 
 FAST = {"preset": "paper", "n_landmarks": 10, "Cs": [1.0]}
 

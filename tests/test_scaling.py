@@ -15,7 +15,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from sklearn.utils.validation import check_is_fitted
 
-import aucmax.features.scaling as module
+import aucmax.features.scalers as module
 from aucmax import (
     KernelAUCClassifier,
     KernelAUCClassifierCV,
@@ -25,7 +25,7 @@ from aucmax import (
     save_model,
 )
 from aucmax.estimators.ranking import LinearScores
-from aucmax.features.scaling import MetricScaler, QuantileScaler
+from aucmax.features.scalers import MetricScaler, QuantileScaler
 from aucmax.fitting.checkpoint import Checkpoint
 from aucmax.fitting.scaling import scale_rows
 from aucmax.persistence.onnx_export import to_onnx

@@ -23,7 +23,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from aucmax.persistence.model_file import load_model, read_manifest, save_model
 from aucmax.persistence.onnx_export import to_onnx
 from aucmax.tables import TableError, TableModel, fit_table
-from aucmax.tables.scored import score_rows
+from aucmax.tables.labelled_scores import score_rows
 
 FAST = {"preset": "paper", "n_landmarks": 30, "Cs": [1.0]}
 

@@ -18,7 +18,7 @@ from aucmax.reading.frames import as_frame, frame_hash
 from aucmax.reading.read import column_names
 from aucmax.tables import TableError, read_table, table_batches
 from aucmax.tables.columns import features, make_preprocessor, normal_frame
-from aucmax.tables.study import study_columns
+from aucmax.tables.profile import study_columns
 
 PACK = {".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress}
 

@@ -12,7 +12,8 @@ from aucmax.pairs import PairLoss
 from aucmax.runtime import deadline
 from aucmax.runtime.deadline import Deadline, OutOfTimeError
 from aucmax.solvers.newton import Newton, minimize
-from aucmax.tuning import first_landmarks, most_landmarks, sample, sample_rows
+from aucmax.tuning import first_landmarks, most_landmarks, sample_rows
+from aucmax.tuning import trial_rows as sample
 
 
 class Clock:

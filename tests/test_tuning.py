@@ -148,7 +148,7 @@ def test_a_metric_that_hurts_is_not_kept(monkeypatch):
     def noise_alone(outer, damping):
         return np.where(np.arange(12) < 2, 0.01, 1.0)
 
-    monkeypatch.setattr(tuning.metric, "learn_metric", noise_alone)
+    monkeypatch.setattr(tuning.learnt_metric, "learn_metric", noise_alone)
     model = KernelAUCClassifier(**FIXED, random_state=0).fit(X, y)
     plain = KernelAUCClassifier(metric=None, **FIXED, random_state=0).fit(X, y)
     assert model.metric_ is None
@@ -237,9 +237,11 @@ def steps(n, seed=0):
     return X, ((X > 0.3).sum(axis=1) + 0.5 * rng.normal(size=n) > 2.5).astype(int)
 
 
-def beside(model):
+def has_second_kernel(model):
     """What came of the second kernel: kept, not kept or not tried."""
-    found = [trial["kept"] for trial in model.trials_ if trial["what"] == "a laplacian kernel beside"]
+    found = [
+        trial["kept"] for trial in model.trials_ if trial["what"] == "a second kernel, the laplacian"
+    ]
     assert (model.settings_["kernel"] == BOTH) == any(found)
     assert model.feature_map_.kernel == model.settings_["kernel"]
     return found[0] if found else None
@@ -251,8 +253,8 @@ def test_a_second_kernel_helps_where_columns_have_steps():
     X_test, y_test = steps(4000, seed=1)
     both = KernelAUCClassifier(random_state=0).fit(X, y)
     one = KernelAUCClassifier(kernel="rbf", random_state=0).fit(X, y)
-    assert beside(both)
-    assert beside(one) is None
+    assert has_second_kernel(both)
+    assert has_second_kernel(one) is None
     before, after = (roc_auc(y_test, each.decision_function(X_test)) for each in (one, both))
     assert after > before + 0.002
     assert both.dual_coef_.shape == (1, 2 * len(both.feature_map_.landmarks_))
@@ -261,40 +263,40 @@ def test_a_second_kernel_helps_where_columns_have_steps():
 @pytest.mark.slow
 def test_a_second_kernel_that_hurts_is_not_kept(monkeypatch):
     X, y = ring(400)
-    stay = tuning.trials.Race.stay
+    stay = tuning.trials.Candidate.stay
 
     def spoilt(self, best):
         result = stay(self, best)
         shares = [[(0.9 * up, 0.9 * down) for up, down in fold] for fold in result.shares]
         return replace(result, shares=shares, auc=0.9 * result.auc)
 
-    monkeypatch.setattr(tuning.trials.Race, "stay", spoilt)
+    monkeypatch.setattr(tuning.trials.Candidate, "stay", spoilt)
     model = KernelAUCClassifier(random_state=0).fit(X, y)
     plain = KernelAUCClassifier(kernel="rbf", random_state=0).fit(X, y)
-    assert beside(model) is False
+    assert has_second_kernel(model) is False
     np.testing.assert_array_equal(model.decision_function(X), plain.decision_function(X))
 
 
 def test_where_a_second_kernel_is_not_tried():
     X, y = steps(300)
-    assert beside(KernelAUCClassifier(1.0, metric="full", random_state=0).fit(X, y)) is None
+    assert has_second_kernel(KernelAUCClassifier(1.0, metric="full", random_state=0).fit(X, y)) is None
     csr = sparse.csr_array(X)
-    assert beside(KernelAUCClassifier(1.0, metric=None, random_state=0).fit(csr, y)) is None
+    assert has_second_kernel(KernelAUCClassifier(1.0, metric=None, random_state=0).fit(csr, y)) is None
     far = X + 10.0 * y[:, None]
-    assert beside(KernelAUCClassifier(1.0, metric=None, random_state=0).fit(far, y)) is None
+    assert has_second_kernel(KernelAUCClassifier(1.0, metric=None, random_state=0).fit(far, y)) is None
     sample = sample_of(*steps(300))
     for most, tried in ((999, False), (1000, True)):
-        _, records, _ = tune(sample, Settings(C=1.0), metric=None, most_beside=most)
+        _, records, _ = tune(sample, Settings(C=1.0), metric=None, most_with_second=most)
         assert any("laplacian" in each["what"] for each in records) == tried
 
 
 def test_two_kernels_take_more_of_the_effort_than_one():
     for rows, columns in ((80_000, 54), (50_000, 22), (5_000_000, 10)):
-        both = most_landmarks(rows, columns, 1.0, beside=True)
+        both = most_landmarks(rows, columns, 1.0, second_kernel=True)
         assert both <= most_landmarks(rows, columns, 1.0)
-        assert both <= most_landmarks(rows, columns, 4.0, beside=True)
-    assert most_landmarks(80_000, 54, 1.0, beside=True) > 3000
-    assert most_landmarks(5_000_000, 10, 1.0, beside=True) == 0
+        assert both <= most_landmarks(rows, columns, 4.0, second_kernel=True)
+    assert most_landmarks(80_000, 54, 1.0, second_kernel=True) > 3000
+    assert most_landmarks(5_000_000, 10, 1.0, second_kernel=True) == 0
 
 
 def test_each_fold_learns_its_metric_as_the_whole_did(monkeypatch):
@@ -309,7 +311,7 @@ def test_each_fold_learns_its_metric_as_the_whole_did(monkeypatch):
     monkeypatch.setattr(kernel_scores, "learn_rounds", learning)
     given = {"Cs": [1.0], "n_landmarks": 100, "random_state": 0}
     model = KernelAUCClassifierCV(metric="learned", kernel="auto", **given).fit(X, y)
-    assert beside(model)
+    assert has_second_kernel(model)
     assert seen == ["rbf"] * 3
 
 
@@ -322,7 +324,7 @@ def test_more_rows_bring_no_more_landmarks_than_two_kernels_may_have():
         asked.append(standardize)
         return sample_of(X, y)
 
-    limits = {"most_landmarks": 2000, "most_beside": 1000}
+    limits = {"most_landmarks": 2000, "most_with_second": 1000}
     settings, *_ = tune(
         sample_of(X, y), Settings(C=1.0), Kernel(fixed=True), metric=None, widen=widen, **limits
     )
@@ -485,7 +487,7 @@ def test_of_a_small_class_little_is_tried_and_its_rows_weigh_as_ever():
     assert sample.first_cost / balanced.first_cost == pytest.approx(shares[0] / shares[1])
     _, records, rounds = tune(sample, Settings())
     tried = [record["what"] for record in records]
-    assert tried == ["as it is", "metric, round 1, power 0.7", "a laplacian kernel beside"]
+    assert tried == ["as it is", "metric, round 1, power 0.7", "a second kernel, the laplacian"]
     assert len(rounds) <= 1
 
 

@@ -10,8 +10,8 @@ from typing import Annotated, Any
 import typer
 
 from aucmax import __version__
-from aucmax.cli._mistakes import Commands, UsageError, sentence
 from aucmax.cli.datasets import datasets_app
+from aucmax.cli.mistakes import Commands, UsageError, sentence
 from aucmax.cli.models import models_app
 from aucmax.runtime.memory import check_address_space, is_memory_error, named_memory_error
 
@@ -90,7 +90,7 @@ def paper(
     as_json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
 ) -> None:
     """Reproduce the paper's tables and figure; stopped anywhere, it goes on where it was."""
-    from aucmax.cli.paper import run_paper
+    from aucmax.cli.paper_run import run_paper
 
     run_paper(
         what,

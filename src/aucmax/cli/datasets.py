@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from aucmax.cli._mistakes import Commands
+from aucmax.cli.mistakes import Commands
 from aucmax.runtime.memory import format_bytes
 
 datasets_app = typer.Typer(
@@ -50,7 +50,7 @@ def fetch(
     as_json: Annotated[bool, typer.Option("--json", help="Print the files as JSON.")] = False,
 ) -> None:
     """Download data sets from their official sites into the cache, verified."""
-    from aucmax.paper.data.files import fetch as fetch_dataset
+    from aucmax.paper.data.downloads import fetch as fetch_dataset
     from aucmax.paper.data.registry import DATASETS, find_dataset
 
     wanted = list(DATASETS.values()) if "all" in names else [find_dataset(name) for name in names]
@@ -77,7 +77,7 @@ def fetch(
 
 
 def _rows(data_dir: Path | None) -> list[dict[str, Any]]:
-    from aucmax.paper.data.files import dataset_status
+    from aucmax.paper.data.downloads import dataset_status
     from aucmax.paper.data.registry import DATASETS
 
     rows = []

@@ -15,7 +15,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from aucmax.cli._shared import naming, print_json
+from aucmax.cli.model_arguments import naming, print_json
 from aucmax.estimators.classifiers import KernelAUCClassifier
 from aucmax.metrics import compare_roc_auc, roc_auc_interval
 from aucmax.runtime.output_files import replacing

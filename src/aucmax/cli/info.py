@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from aucmax.cli._shared import (
+from aucmax.cli.model_arguments import (
     check_output,
     print_columns,
     print_json,

@@ -145,7 +145,7 @@ def predict(
 @models_app.command(epilog="Example: aucmax evaluate churn.aucmax later.csv --json")
 def evaluate(model: Model, table: Table, target: Target = None, as_json: Json = False) -> None:
     """Measure a model on rows with known labels: AUC, lift, calibration, the threshold."""
-    from aucmax.cli.judge import run_evaluate
+    from aucmax.cli.evaluate import run_evaluate
 
     run_evaluate(model, table, target, as_json)
 
@@ -169,7 +169,7 @@ def compare(
     as_json: Json = False,
 ) -> None:
     """Two models on the same rows, by DeLong's paired test."""
-    from aucmax.cli.judge import run_compare
+    from aucmax.cli.evaluate import run_compare
 
     run_compare(first, second, table, train_table, target, seed, as_json)
 
@@ -192,7 +192,7 @@ def report(
     as_json: Json = False,
 ) -> None:
     """One HTML page on a model: curves, threshold, columns that matter, mistakes."""
-    from aucmax.cli.judge import run_report
+    from aucmax.cli.evaluate import run_report
 
     run_report(
         model, table, output, target=target, permutation=permutation, force=force, as_json=as_json

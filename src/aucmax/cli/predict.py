@@ -14,14 +14,14 @@ from typing import IO, Any
 import numpy as np
 import polars as pl
 
-from aucmax.cli._progress import Line, rows_expected, shown
-from aucmax.cli._shared import check_output, naming, print_json, table_model, told
+from aucmax.cli.model_arguments import check_output, naming, print_json, table_model, told
+from aucmax.cli.status_line import Line, rows_expected, shown
 from aucmax.reading.frames import RowError, check_names
 from aucmax.reading.read import column_names, located
 from aucmax.runtime.output_files import replacing, scratch_folder
 from aucmax.runtime.threads import ahead
 from aucmax.tables import TableModel, table_batches
-from aucmax.tables.surprises import Surprises, tell_surprises
+from aucmax.tables.unseen_values import Surprises, tell_surprises
 
 #: What is written to, by the ending of its name.
 _ENDINGS = (".csv", ".tsv", ".parquet", ".arrow", ".feather")

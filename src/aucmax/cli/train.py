@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from aucmax.cli._shared import (
+from aucmax.cli.model_arguments import (
     aim_words,
     check_output,
     interval,

@@ -10,8 +10,8 @@ a worker is made anew by Dask from the source, and the solve does not notice.
 """
 
 from aucmax.distributed.client import connect
-from aucmax.distributed.operator import DaskOperator, driver_bytes, traffic_bytes
-from aucmax.distributed.rows import DaskRows, lazily, take_over
+from aucmax.distributed.dask_operator import DaskOperator, driver_bytes, traffic_bytes
+from aucmax.distributed.dask_rows import DaskRows, lazily, take_over
 
 __all__ = [
     "DaskOperator",

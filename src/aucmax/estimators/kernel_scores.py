@@ -19,7 +19,7 @@ from aucmax.features.fourier import FOURIER_KERNELS, FourierFeatures
 from aucmax.features.kernels import BOTH, LANDMARK_KERNELS, RADIAL
 from aucmax.features.landmarks import STRATEGIES
 from aucmax.features.nystroem import AUTO_LANDMARKS, NystroemFeatures
-from aucmax.features.scaling import MetricScaler
+from aucmax.features.scalers import MetricScaler
 from aucmax.fitting.context import Context
 from aucmax.fitting.scaling import Scaling, fit_scaler, scale_rows
 from aucmax.operators import Operator
@@ -260,7 +260,7 @@ class KernelScores:
                 metric=metric,
                 seed=seed,
                 most_landmarks=most,
-                most_beside=self._most_beside(X),
+                most_with_second=self._most_with_second(X),
                 first_landmarks=first_landmarks(effort),
                 brief=effort < _BRIEF,
                 widen=partial(self._wide_sample, X, codes, weight, seed) if many else None,
@@ -343,7 +343,7 @@ class KernelScores:
         scaler = fit_scaler(X, weight, scaling)
         return scale_rows(scaler, X).astype(np.float32, copy=False)
 
-    def _most_beside(self, X: Any) -> int:
+    def _most_with_second(self, X: Any) -> int:
         """Landmarks that a second kernel may have: none of CSR rows, which it would have to fill up.
 
         What they take is to be half of the room for trials, so that it is the kernel values which may
@@ -351,7 +351,10 @@ class KernelScores:
         """
         if is_sparse(X) or getattr(X, "is_sparse", False):
             return 0
-        most, room = most_landmarks(X.shape[0], X.shape[1], self._effort(), beside=True), self._room(X)
+        most, room = (
+            most_landmarks(X.shape[0], X.shape[1], self._effort(), second_kernel=True),
+            self._room(X),
+        )
         while most and self._landmark_bytes(2 * most, X.shape[1]) > 0.5 * room:
             most = max(0, most - 100)
         return most
@@ -362,7 +365,7 @@ class KernelScores:
             return False
         metric = self._metric_kind(X)
         tried = metric != "full" and self._leaves_open(self._asked(), metric)
-        return tried and self._count(X.shape[0]) <= self._most_beside(X)
+        return tried and self._count(X.shape[0]) <= self._most_with_second(X)
 
     def _leaves_open(self, asked: Settings, metric: str | None) -> bool:
         return metric is not None or not asked.complete

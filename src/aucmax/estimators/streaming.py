@@ -17,7 +17,7 @@ from aucmax.estimators.ranking import (
     generator,
     plain_records,
 )
-from aucmax.features.scaling import refuse_extremes, warn_far
+from aucmax.features.scalers import refuse_extremes, warn_far
 from aucmax.fitting.context import Context
 from aucmax.rows.validation import all_or_nothing, check_classes, check_labels, check_rows, is_sparse
 from aucmax.runtime.parameters import check_choice, check_flag, check_number, check_verbose, is_auto

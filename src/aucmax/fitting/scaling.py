@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.preprocessing import StandardScaler
 
-from aucmax.features.scaling import (
+from aucmax.features.scalers import (
     MetricScaler,
     QuantileScaler,
     refuse_tiny,

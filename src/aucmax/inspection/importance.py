@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 from aucmax.features.fourier import FourierFeatures
 from aucmax.features.kernels import LandmarkKernel
 from aucmax.features.nystroem import NystroemFeatures
-from aucmax.features.scaling import MetricScaler
+from aucmax.features.scalers import MetricScaler
 from aucmax.fitting.scaling import scale_rows
 from aucmax.metrics import roc_auc
 from aucmax.rows.validation import check_labels, check_rows, check_weight, drop_absent, is_sparse

@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from aucmax.features.projection import Projection
-from aucmax.operators.memory import FeatureOperator, KernelOperator
-from aucmax.operators.protocol import ALL, Operator
+from aucmax.operators.in_memory import FeatureOperator, KernelOperator
+from aucmax.operators.interface import ALL, Operator
 from aucmax.pairs import Floats, Indices
 from aucmax.rows.blocked import Rows
 from aucmax.runtime import compiled

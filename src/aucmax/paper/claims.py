@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from aucmax.paper import published
 from aucmax.paper.figure import curves, mean_curve
-from aucmax.paper.tables import (
+from aucmax.paper.result_tables import (
     Rows,
     auc,
     count,

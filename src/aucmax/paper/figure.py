@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from aucmax.paper import published
-from aucmax.paper.tables import QUICK, Rows, is_done, notes_of, seeds_of, why_no_data
+from aucmax.paper.result_tables import QUICK, Rows, is_done, notes_of, seeds_of, why_no_data
 from aucmax.runtime.output_files import replacing
 
 #: Colours of Okabe and Ito, told apart by the colour-blind; shapes and dashes tell them apart in grey.

@@ -47,7 +47,7 @@ _SCHEMA = "schema.json"
 
 #: Where modules lie now that earlier versions had elsewhere: files name each type by its module.
 _MOVED = {
-    "aucmax._scaling": "aucmax.features.scaling",
+    "aucmax._scaling": "aucmax.features.scalers",
     "aucmax.baselines": "aucmax.estimators.baselines",
     "aucmax.calibration": "aucmax.metrics.calibration",
     "aucmax.classifiers": "aucmax.estimators.classifiers",
@@ -60,8 +60,8 @@ _MOVED = {
 #: ``_MOVED``, so that older files still load.
 TRUSTED = frozenset(
     {
-        "aucmax.features.scaling.MetricScaler",
-        "aucmax.features.scaling.QuantileScaler",
+        "aucmax.features.scalers.MetricScaler",
+        "aucmax.features.scalers.QuantileScaler",
         "aucmax.estimators.baselines.KernelRankSVM",
         "aucmax.estimators.baselines.OAMClassifier",
         "aucmax.estimators.baselines.SOLAMClassifier",

@@ -36,7 +36,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
-from aucmax.features.scaling import MetricScaler, QuantileScaler
+from aucmax.features.scalers import MetricScaler, QuantileScaler
 from aucmax.persistence.onnx_graph import (
     TEXT,
     Graph,

@@ -20,7 +20,7 @@ from aucmax.estimators.ranking import LinearScores
 from aucmax.features.fourier import FourierFeatures
 from aucmax.features.kernels import BOTH
 from aucmax.features.nystroem import NystroemFeatures
-from aucmax.features.scaling import MetricScaler, QuantileScaler
+from aucmax.features.scalers import MetricScaler, QuantileScaler
 from aucmax.metrics.calibration import _FAR, _TILT, IsotonicCalibrator, SigmoidCalibrator
 from aucmax.rows.validation import is_sparse
 

@@ -17,7 +17,7 @@ from typing import IO, Any
 
 import polars as pl
 
-from aucmax.reading.files import TableFile, check_line, is_packed, read_all, unpacked
+from aucmax.reading.byte_streams import TableFile, check_line, is_packed, read_all, unpacked
 from aucmax.reading.frames import RowError, TableError, check_duplicates, shown
 from aucmax.reading.text import MISSING_MARKS, as_number, clean_text, without_marks
 

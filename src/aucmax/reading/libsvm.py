@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 from sklearn.datasets import load_svmlight_file
 
-from aucmax.reading.files import TableFile, unpacked, whole_lines
+from aucmax.reading.byte_streams import TableFile, unpacked, whole_lines
 from aucmax.reading.frames import RowError, TableError
 from aucmax.runtime import memory
 

@@ -17,8 +17,8 @@ from typing import Any
 
 import polars as pl
 
+from aucmax.reading.byte_streams import TableFile, file_hash, find_table, is_packed, read_all, unpacked
 from aucmax.reading.delimited import line_of_row, read_text, text_batches, text_names
-from aucmax.reading.files import TableFile, file_hash, find_table, is_packed, read_all, unpacked
 from aucmax.reading.frames import RowError, TableError, check_names, same_names
 from aucmax.reading.libsvm import (
     is_feature,

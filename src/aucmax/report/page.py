@@ -17,14 +17,14 @@ from aucmax.inspection.importance import Importance, mean_squared_gradient, perm
 from aucmax.metrics.evaluation import Evaluation, evaluate
 from aucmax.report import figures as draw
 from aucmax.report import sentences
-from aucmax.report.columns import column_rows, confident_mistakes
+from aucmax.report.column_table import column_rows, confident_mistakes
 from aucmax.report.curves import DRAWS, Cuts, make_cuts, roc_band, score_histogram
 from aucmax.report.slider import RATES, cost_ratio, slider_stops, text_at_start
 from aucmax.report.words import count, fixed, percent
 from aucmax.runtime.output_files import replacing
 from aucmax.runtime.parameters import check_number
 from aucmax.tables import TableModel
-from aucmax.tables.scored import ScoredRows, score_rows
+from aucmax.tables.labelled_scores import ScoredRows, score_rows
 
 __all__ = ["write_report"]
 

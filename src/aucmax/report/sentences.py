@@ -6,9 +6,9 @@ from typing import Any
 
 from aucmax.metrics.evaluation import Evaluation
 from aucmax.metrics.thresholds import Aim
-from aucmax.report.columns import missing_cells
+from aucmax.report.column_table import missing_cells
 from aucmax.report.words import count, fixed, percent
-from aucmax.tables.scored import ScoredRows
+from aucmax.tables.labelled_scores import ScoredRows
 
 #: With fewer of a class, a reader is warned of wide intervals.
 _FEW = 50

@@ -55,7 +55,7 @@ from aucmax.solvers.preconditioner import (
     Factor,
     patience,
 )
-from aucmax.solvers.sample import Sample, draw_sample
+from aucmax.solvers.row_sample import Sample, draw_sample
 
 #: Products of conjugate gradients that few columns are given beyond their number.
 _ROUNDED_PRODUCTS = 20

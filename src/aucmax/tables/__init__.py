@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from aucmax.reading.frames import TableError
 from aucmax.reading.read import read_table, table_batches
-from aucmax.tables.fitting import fit_table, plan_table
+from aucmax.tables.fit_table_file import fit_table, plan_table
 from aucmax.tables.model import TableModel
 
 __all__ = ["TableError", "TableModel", "fit_table", "plan_table", "read_table", "table_batches"]

@@ -39,8 +39,8 @@ from aucmax.tables.columns import (
 )
 from aucmax.tables.inputs import scoring_frame, training_frame
 from aucmax.tables.labels import Labels, known_labels, two_labels
-from aucmax.tables.study import study_columns
-from aucmax.tables.surprises import Surprises, count_surprises, tell_surprises
+from aucmax.tables.profile import study_columns
+from aucmax.tables.unseen_values import Surprises, count_surprises, tell_surprises
 
 __all__ = ["TableModel", "check_drop"]
 

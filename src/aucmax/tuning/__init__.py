@@ -19,8 +19,8 @@ many, of the smaller class too, else each in its turn. One thing after another i
 
 Whatever came first stays, unless what comes after ranks the held-out rows better by more than the
 standard error of the difference (paired, by DeLong); the second kernel alone comes unless it ranks them
-worse by as much (``order.Tuner.try_beside`` says why). So the machine does not end worse than it began,
-but for chance. A metric is learnt from rows that do not judge it, and at the end, with as many rounds
+worse by as much (see ``Tuner.try_second_kernel``). So the machine does not end worse than it began, but
+for chance. A metric is learnt from rows that do not judge it, and at the end, with as many rounds
 as were found to help, from the whole sample. In the last step it is the same for all that is tried, so
 that it does not matter there that some of its rows are held out.
 
@@ -28,7 +28,7 @@ An effort below 1 means fewer rows and landmarks in the trials, and below 0.5 st
 out, with one round of the metric. A deadline ends the trials: the best so far counts.
 """
 
-from aucmax.tuning.metric import (
+from aucmax.tuning.learnt_metric import (
     Damping,
     Round,
     as_rounds,
@@ -37,8 +37,8 @@ from aucmax.tuning.metric import (
     plain_rounds,
     unstretched,
 )
-from aucmax.tuning.order import most_landmarks, tune, tuning_seconds
-from aucmax.tuning.sample import (
+from aucmax.tuning.settings import Kernel, Settings
+from aucmax.tuning.trial_rows import (
     FOLDED_ROWS,
     MOST_TRIED,
     SAMPLE_ROWS,
@@ -50,8 +50,8 @@ from aucmax.tuning.sample import (
     sample_rows,
     too_few,
 )
-from aucmax.tuning.settings import Kernel, Settings
 from aucmax.tuning.trials import learn_rounds
+from aucmax.tuning.tuner import most_landmarks, tune, tuning_seconds
 
 __all__ = [
     "FOLDED_ROWS",

@@ -17,10 +17,10 @@ from aucmax.rows.validation import is_sparse
 from aucmax.runtime.deadline import NEVER, Deadline, OutOfTimeError
 from aucmax.runtime.threads import cpu_count, one_blas_thread
 from aucmax.solvers.newton import Newton
-from aucmax.tuning import metric as metrics
-from aucmax.tuning.metric import Round, mean_outer, stretched
-from aucmax.tuning.sample import FIRST_LANDMARKS, Sample
+from aucmax.tuning import learnt_metric as metrics
+from aucmax.tuning.learnt_metric import Round, mean_outer, stretched
 from aucmax.tuning.settings import Kernel, Settings
+from aucmax.tuning.trial_rows import FIRST_LANDMARKS, Sample
 
 Array = npt.NDArray[Any]
 Rows = Any
@@ -141,7 +141,7 @@ class Trial:
         return self._map.gradients(rows, coef.T, gamma * self._map.gamma_)
 
 
-class Race:
+class Candidate:
     """One setting but for C and gamma, over all folds."""
 
     def __init__(
@@ -205,11 +205,11 @@ class Race:
         return best if best.beats(first) else first
 
     def walk_near(self, best: Result) -> Result:
-        """The best C, from that of a kindred race, at the same gamma."""
+        """The best C, from that of a kindred candidate, at the same gamma."""
         return self.walk(best.gamma, best.C, patience=1)
 
     def climb(self, near: Result | None = None) -> Result:
-        """The best C and gamma, from those of a kindred race or from nowhere.
+        """The best C and gamma, from those of a kindred candidate or from nowhere.
 
         Gamma rises as long as that helps, or else falls.
         """
@@ -226,11 +226,11 @@ class Race:
         return best
 
     def stay(self, best: Result) -> Result:
-        """At the C and gamma of a kindred race."""
+        """At the C and gamma of a kindred candidate."""
         return self.at(best.gamma, best.C)
 
     def nearby(self, best: Result) -> Result:
-        """At the C and gamma of a kindred race, or with a narrower kernel."""
+        """At the C and gamma of a kindred candidate, or with a narrower kernel."""
         C = best.C if self.settings.C is None else self.settings.C
         found = self.at(best.gamma, C)
         if self._kernel.fixed or best.gamma * _GAMMA_STEP > _GAMMA_RANGE[1]:

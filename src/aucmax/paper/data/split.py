@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from aucmax.paper.data.files import DataMissingError, DownloadError, fetch_files, folders, require
+from aucmax.paper.data.downloads import DataMissingError, DownloadError, fetch_files, folders, require
 from aucmax.paper.data.formats import read_rows
 from aucmax.paper.data.registry import DataFile, Dataset, find_dataset
 

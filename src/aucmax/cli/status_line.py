@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
-from aucmax.reading.files import find_table, is_packed
+from aucmax.reading.byte_streams import find_table, is_packed
 from aucmax.tables import TableModel
 
 #: Bytes looked at in each of so many places, to reckon the lines of a file.

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from aucmax.cli._progress import Line, shown, watched
-from aucmax.cli._shared import (
+from aucmax.cli.model_arguments import (
     aim_words,
     check_output,
     interval,
@@ -18,13 +17,14 @@ from aucmax.cli._shared import (
     told,
 )
 from aucmax.cli.rivals import RIVALS
+from aucmax.cli.status_line import Line, shown, watched
 from aucmax.metrics import compare_roc_auc, roc_auc
 from aucmax.metrics.evaluation import Evaluation
 from aucmax.metrics.evaluation import evaluate as measure
 from aucmax.metrics.thresholds import Threshold, measure_threshold
 from aucmax.runtime.spelling import known_name
 from aucmax.tables import TableModel
-from aucmax.tables.scored import ScoredRows, score_rows
+from aucmax.tables.labelled_scores import ScoredRows, score_rows
 
 
 def run_evaluate(path: Path, table: Path, target: str | None, as_json: bool) -> None:

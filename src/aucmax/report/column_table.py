@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from aucmax.report.words import cell, count, fixed, percent
-from aucmax.tables.scored import ScoredRows
+from aucmax.tables.labelled_scores import ScoredRows
 
 #: Rows in each list of mistakes, and columns of them.
 _MISTAKES = 8

@@ -15,7 +15,7 @@ from sklearn.utils.sparsefuncs import mean_variance_axis
 from sklearn.utils.validation import validate_data
 
 from aucmax.distributed.client import default_client, gathered, sending
-from aucmax.distributed.operator import DaskOperator, by_part, driver_bytes, make_piece
+from aucmax.distributed.dask_operator import DaskOperator, by_part, driver_bytes, make_piece
 from aucmax.operators.placement import pays_to_project
 from aucmax.pairs import Floats, Indices
 from aucmax.rows.blocked import width_after

@@ -13,9 +13,10 @@ import numpy.typing as npt
 from aucmax.features.kernels import BOTH, resolve_gamma
 from aucmax.features.nystroem import AUTO_LANDMARKS
 from aucmax.runtime.deadline import NEVER, Deadline, OutOfTimeError
-from aucmax.tuning import metric as metrics
-from aucmax.tuning.metric import DAMPINGS, FEW_DAMPINGS, Damping, Round, mean_outer, stretched
-from aucmax.tuning.sample import (
+from aucmax.tuning import learnt_metric as metrics
+from aucmax.tuning.learnt_metric import DAMPINGS, FEW_DAMPINGS, Damping, Round, mean_outer, stretched
+from aucmax.tuning.settings import Kernel, Settings
+from aucmax.tuning.trial_rows import (
     FIRST_LANDMARKS,
     FOLDED_ROWS,
     MOST_TRIED,
@@ -23,13 +24,12 @@ from aucmax.tuning.sample import (
     Sample,
     sample_rows,
 )
-from aucmax.tuning.sample import first_landmarks as landmarks_to_begin_with
-from aucmax.tuning.settings import Kernel, Settings
-from aucmax.tuning.trials import Race, Result, learn_rounds
+from aucmax.tuning.trial_rows import first_landmarks as landmarks_to_begin_with
+from aucmax.tuning.trials import Candidate, Result, learn_rounds
 
 Array = npt.NDArray[Any]
 Say = Callable[[str], None]
-Search = Callable[[Race, Any], Result]
+Search = Callable[[Candidate, Any], Result]
 
 #: The most landmarks that may come out.
 MOST_LANDMARKS = 8000
@@ -65,7 +65,7 @@ def tune(
     metric: str | None = "diagonal",
     seed: int = 0,
     most_landmarks: int = MOST_TRIED,
-    most_beside: int = MOST_TRIED,
+    most_with_second: int = MOST_TRIED,
     first_landmarks: int = FIRST_LANDMARKS,
     brief: bool = False,
     widen: Callable[[Any], Sample] | None = None,
@@ -76,7 +76,7 @@ def tune(
     """Settle what is open in ``fixed``, by trials on the sample; their records; rounds of the metric.
 
     ``metric`` is None, "diagonal" or "full"; ``most_landmarks`` the most that may come out, and
-    ``most_beside`` the most that may have a second kernel. Scalings
+    ``most_with_second`` the most that may have a second kernel. Scalings
     are tried in the order of ``sample.rows``. ``widen`` gives a sample of more rows, scaled in one of
     these ways, if there are many more. Trials begin with ``first_landmarks``; ``brief`` ones try
     scalings and one round of the metric, and nothing else. After ``deadline`` nothing more is tried,
@@ -92,7 +92,7 @@ def tune(
             tuner.count_landmarks(min(most_landmarks, AUTO_LANDMARKS), double=False)
             tuner.learn_last_round()
         else:
-            _try_the_rest(tuner, most_landmarks, most_beside, widen)
+            _try_the_rest(tuner, most_landmarks, most_with_second, widen)
     except OutOfTimeError:
         say("The time for tuning is over: the best so far is taken.")
         tuner.make_do()
@@ -102,7 +102,7 @@ def tune(
 
 
 def _try_the_rest(
-    tuner: Tuner, most_landmarks: int, most_beside: int, widen: Callable[[Any], Sample] | None
+    tuner: Tuner, most_landmarks: int, most_with_second: int, widen: Callable[[Any], Sample] | None
 ) -> None:
     """All that follows C and gamma, in the order the package's docstring gives."""
     # 2) How columns are scaled
@@ -115,11 +115,11 @@ def _try_the_rest(
     tuner.count_landmarks(most_landmarks)
     tuner.learn_last_round()
     # 6) A second kernel
-    tuner.try_beside(most_beside)
+    tuner.try_second_kernel(most_with_second)
     # 7) C, gamma and how many landmarks, once more on more rows
     if widen is not None and tuner.wants_more_rows():
-        most = most_beside if tuner.beside else most_landmarks
-        tuner.go_on_with(widen(tuner.race.settings.standardize), most)
+        most = most_with_second if tuner.second_kernel else most_landmarks
+        tuner.go_on_with(widen(tuner.candidate.settings.standardize), most)
 
 
 class Tuner:
@@ -141,27 +141,27 @@ class Tuner:
         self.seed, self.say, self.rng = seed, say, np.random.default_rng(seed)
         self.first = min(fixed.n_landmarks or first_landmarks, first_landmarks)
         self.count = fixed.n_landmarks or first_landmarks
-        self.beside = False
+        self.second_kernel = False
         self.plain: list[Array | None] = [None] * len(sample.folds)
         self.learnt: Array | None = None
         self.records: list[dict[str, Any]] = []
         self.rounds: list[Round] = []
         settings = replace(fixed, standardize=next(iter(sample.rows)), n_landmarks=self.first)
-        self.race, self.best = self._raced(settings, self.plain, Race.climb, None)
+        self.candidate, self.best = self._try(settings, self.plain, Candidate.climb, None)
         self._record("as it is", self.best, True)
 
     def try_scalings(self) -> None:
         for scaling in list(self.sample.rows)[1:]:
             self._contest(
-                _SCALINGS[scaling], replace(self.race.settings, standardize=scaling), self.plain
+                _SCALINGS[scaling], replace(self.candidate.settings, standardize=scaling), self.plain
             )
 
     def try_landmarks(self) -> None:
         smallest = min(train.size for train, _ in self.sample.folds)
         if self.fixed.landmarks is None and smallest > self.first and not self.sample.few:
             for strategy, what in _LANDMARKS.items():
-                settings = replace(self.race.settings, landmarks=strategy)
-                self._contest(what, settings, self.plain, Race.walk_near)
+                settings = replace(self.candidate.settings, landmarks=strategy)
+                self._contest(what, settings, self.plain, Candidate.walk_near)
 
     def learn_metric(self, rounds: int = MAX_ROUNDS) -> None:
         if self.metric is None:
@@ -169,7 +169,7 @@ class Tuner:
         rounds = 1 if self.sample.few else rounds
         dampings: Sequence[Damping] = FEW_DAMPINGS if rounds == 1 else DAMPINGS
         for number in range(1, rounds + 1):
-            if not self._learn(f"metric, round {number}", dampings, Race.climb):
+            if not self._learn(f"metric, round {number}", dampings, Candidate.climb):
                 break
             dampings = (self.rounds[-1].damping,)
 
@@ -181,8 +181,10 @@ class Tuner:
         if self.fixed.n_landmarks is not None:
             if self.count > self.first:
                 more = max(1, min(self.count, self.sample.most_landmarks))
-                settings = replace(self.race.settings, n_landmarks=more)
-                self._go_on("as many landmarks as given", settings, self.race.metrics, Race.nearby)
+                settings = replace(self.candidate.settings, n_landmarks=more)
+                self._go_on(
+                    "as many landmarks as given", settings, self.candidate.metrics, Candidate.nearby
+                )
             return
         least, gain, ratio = min(AUTO_LANDMARKS, most), 0.0, 0.5
         double = double and not self.sample.few
@@ -199,8 +201,8 @@ class Tuner:
         self.count = max(self.count, least)
 
     def learn_last_round(self) -> None:
-        if self.rounds and (self.race.settings.n_landmarks or 0) > self.first:
-            self._learn("metric, last round", (self.rounds[-1].damping,), Race.nearby)
+        if self.rounds and (self.candidate.settings.n_landmarks or 0) > self.first:
+            self._learn("metric, last round", (self.rounds[-1].damping,), Candidate.nearby)
         self._keep_metric()
 
     def make_do(self) -> None:
@@ -209,7 +211,7 @@ class Tuner:
         if self.learnt is None:
             self._keep_metric()
 
-    def try_beside(self, most: int) -> None:
+    def try_second_kernel(self, most: int) -> None:
         """A laplacian kernel beside the rbf, from the same landmarks, where so many are affordable.
 
         It stays unless it ranks held-out rows worse beyond noise: all that came before was chosen on
@@ -220,13 +222,13 @@ class Tuner:
             return
         if self.best.auc > _ALL_BUT_RIGHT:
             return
-        settings = self.race.settings
+        settings = self.candidate.settings
         room = 2 * (settings.n_landmarks or FIRST_LANDMARKS) <= self.sample.most_values
         if self.fixed.kernel is None and self.count <= most and room:
             both = replace(settings, kernel=BOTH)
-            _, result = self._raced(both, self.race.metrics, Race.stay, self.best)
-            self.beside = not self.best.beats(result)
-            self._record("a laplacian kernel beside", result, self.beside)
+            _, result = self._try(both, self.candidate.metrics, Candidate.stay, self.best)
+            self.second_kernel = not self.best.beats(result)
+            self._record("a second kernel, the laplacian", result, self.second_kernel)
 
     def wants_more_rows(self) -> bool:
         """Not if nothing is open, nor if landmarks are so many that trials would cost what fits do."""
@@ -240,9 +242,9 @@ class Tuner:
         The metric stays, and is the same for all that is tried.
         """
         self.sample = wide
-        settings = replace(self.race.settings, n_landmarks=min(self.count, wide.most_landmarks))
+        settings = replace(self.candidate.settings, n_landmarks=min(self.count, wide.most_landmarks))
         self._go_on(
-            f"on {len(wide.codes):,} rows", settings, [self.learnt] * len(wide.folds), Race.climb
+            f"on {len(wide.codes):,} rows", settings, [self.learnt] * len(wide.folds), Candidate.climb
         )
         while self.fixed.n_landmarks is None and 2 * self.count <= min(wide.most_landmarks, most):
             if not self._double():
@@ -251,9 +253,9 @@ class Tuner:
     def settled(self) -> Settings:
         """What came out."""
         settings = replace(
-            self.race.settings, n_landmarks=self.count, C=self.best.C, metric=self.learnt
+            self.candidate.settings, n_landmarks=self.count, C=self.best.C, metric=self.learnt
         )
-        settings = replace(settings, kernel=BOTH if self.beside else self.kernel.name)
+        settings = replace(settings, kernel=BOTH if self.second_kernel else self.kernel.name)
         if settings.landmarks is None:
             settings = replace(settings, landmarks="class-kmeans")
         if not self.kernel.fixed:
@@ -264,13 +266,13 @@ class Tuner:
 
     # --- one trial
 
-    def _raced(
+    def _try(
         self,
         settings: Settings,
         stretch: Sequence[Array | None],
         search: Search,
         near: Result | None,
-    ) -> tuple[Race, Result]:
+    ) -> tuple[Candidate, Result]:
         """Search under one setting, unless it would not end in time by what others have taken.
 
         The first search of all, with nothing near to go on from, gives the best it had when time was
@@ -281,23 +283,23 @@ class Tuner:
         if self.seconds_per_value * values > self._deadline.left():
             raise OutOfTimeError
         began = time.perf_counter()
-        race = Race(self.sample, settings, stretch, self.kernel, self.seed, self._deadline)
+        candidate = Candidate(self.sample, settings, stretch, self.kernel, self.seed, self._deadline)
         try:
-            result = search(race, near)
+            result = search(candidate, near)
         except OutOfTimeError:
-            known = race.best_known
+            known = candidate.best_known
             if near is not None or known is None:
                 raise
             result = known
         spent = time.perf_counter() - began
         self.seconds_per_value = max(self.seconds_per_value, spent / values)
-        return race, result
+        return candidate, result
 
     def _go_on(
         self, what: str, settings: Settings, stretch: Sequence[Array | None], search: Search
     ) -> None:
         """With another setting, whether it is better or not."""
-        self.race, self.best = self._raced(settings, stretch, search, self.best)
+        self.candidate, self.best = self._try(settings, stretch, search, self.best)
         self._record(what, self.best, True)
 
     def _contest(
@@ -305,31 +307,31 @@ class Tuner:
         what: str,
         settings: Settings,
         stretch: Sequence[Array | None],
-        search: Search = Race.climb,
+        search: Search = Candidate.climb,
         share: float = 0.0,
     ) -> bool:
         """Try another setting, and go on with it if it is better, by a share of what is left."""
         best = self.best
-        other, result = self._raced(settings, stretch, search, best)
+        other, result = self._try(settings, stretch, search, best)
         kept = result.beats(best) and result.auc - best.auc > share * (1.0 - best.auc)
         self._record(what, result, kept)
         if kept:
-            self.race, self.best = other, result
+            self.candidate, self.best = other, result
         return kept
 
     def _double(self) -> bool:
         """Try twice the landmarks."""
         more = 2 * self.count
-        settings = replace(self.race.settings, n_landmarks=more)
+        settings = replace(self.candidate.settings, n_landmarks=more)
         kept = self._contest(
-            f"{more} landmarks", settings, self.race.metrics, Race.nearby, _WORTH_DOUBLING
+            f"{more} landmarks", settings, self.candidate.metrics, Candidate.nearby, _WORTH_DOUBLING
         )
         self.count = more if kept else self.count
         return kept
 
     def _learn(self, what: str, dampings: Sequence[Damping], search: Search) -> bool:
         """One round of the metric, from the machine as it is."""
-        source, judged, kept = self.race, self.best, None
+        source, judged, kept = self.candidate, self.best, None
         outer = [
             mean_outer(trial.gradients(judged.gamma, coef, self.rng), str(self.metric), own)
             for trial, coef, own in zip(source.trials, judged.coef, source.metrics, strict=True)
@@ -348,7 +350,7 @@ class Tuner:
 
     def _keep_metric(self) -> None:
         """Learn it from the whole sample, by the rounds that were kept."""
-        settings = self.race.settings
+        settings = self.candidate.settings
         self.learnt = learn_rounds(
             self.sample, settings, self.rounds, str(self.metric), self.kernel, self.seed
         )
@@ -363,7 +365,7 @@ class Tuner:
         )
 
 
-def most_landmarks(n_rows: int, n_features: int, effort: float, beside: bool = False) -> int:
+def most_landmarks(n_rows: int, n_features: int, effort: float, second_kernel: bool = False) -> int:
     """The most landmarks, in hundreds, whose fit takes about a minute of two cores, times the effort.
 
     With a laplacian kernel beside the rbf it has twice the features, and half of the landmarks at most;
@@ -378,11 +380,11 @@ def most_landmarks(n_rows: int, n_features: int, effort: float, beside: bool = F
     >>> most_landmarks(5_000_000, 54, 0.5)
     100
     """
-    least = AUTO_LANDMARKS if effort >= 1.0 or beside else _LEAST_LANDMARKS
-    most = min(MOST_LANDMARKS // (2 if beside else 1), max(AUTO_LANDMARKS, n_rows // 2))
+    least = AUTO_LANDMARKS if effort >= 1.0 or second_kernel else _LEAST_LANDMARKS
+    most = min(MOST_LANDMARKS // (2 if second_kernel else 1), max(AUTO_LANDMARKS, n_rows // 2))
     count = least
-    seconds = _seconds_beside if beside else _seconds
-    if beside and seconds(n_rows, n_features, count) > _EFFORT_SECONDS * effort:
+    seconds = _seconds_with_second if second_kernel else _seconds
+    if second_kernel and seconds(n_rows, n_features, count) > _EFFORT_SECONDS * effort:
         return 0
     while count < most and seconds(n_rows, n_features, count + 100) <= _EFFORT_SECONDS * effort:
         count += 100
@@ -420,7 +422,7 @@ def _seconds(n_rows: int, n_features: int, n_landmarks: int) -> float:
     return values * (7e-8 + 2e-11 * n_features) + 1.5e-10 * n_landmarks**3
 
 
-def _seconds_beside(n_rows: int, n_features: int, n_landmarks: int) -> float:
+def _seconds_with_second(n_rows: int, n_features: int, n_landmarks: int) -> float:
     """Of a fit with two kernels, one of which takes each column by itself."""
     columns = float(n_rows) * n_landmarks * n_features
     return 2.0 * _seconds(n_rows, n_features, n_landmarks) + 1e-10 * columns

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from aucmax.paper import published
-from aucmax.paper.table import Cell, Table
+from aucmax.paper.text_table import Cell, Table
 
 Row = Mapping[str, Any]
 Rows = Sequence[Row]

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from aucmax.paper import tables
+from aucmax.paper import result_tables as tables
 from aucmax.paper.figure import figure1
-from aucmax.paper.page import page
 from aucmax.paper.protocol import DEPARTURES, tabulated
+from aucmax.paper.results_page import page
 from aucmax.paper.store import Row
-from aucmax.paper.table import Table, html_page
+from aucmax.paper.text_table import Table, html_page
 from aucmax.runtime.output_files import replacing
 
 TABLES = {

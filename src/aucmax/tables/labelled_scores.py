@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from aucmax.reading.files import find_table
+from aucmax.reading.byte_streams import find_table
 from aucmax.reading.frames import RowError, TableError, as_frame, check_names, frame_hash, row_weights
 from aucmax.reading.read import file_hash, located, read_table
 

@@ -84,7 +84,7 @@ class QuantileScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     Examples
     --------
     >>> import numpy as np
-    >>> from aucmax.features.scaling import QuantileScaler
+    >>> from aucmax.features.scalers import QuantileScaler
     >>> X = np.array([[0.0], [0.0], [1.0], [1000.0]])
     >>> QuantileScaler().fit_transform(X).ravel().round(2)
     array([-0.92, -0.92,  0.38,  1.47])
@@ -145,7 +145,7 @@ class MetricScaler(TransformerMixin, BaseEstimator):
     Examples
     --------
     >>> import numpy as np
-    >>> from aucmax.features.scaling import MetricScaler
+    >>> from aucmax.features.scalers import MetricScaler
     >>> MetricScaler(None, np.array([2.0, 0.5])).transform([[1.0, 1.0]])
     array([[2. , 0.5]])
     """

@@ -18,9 +18,9 @@ from rich.table import Table
 from aucmax.paper.data import DATASETS, dataset_status
 from aucmax.paper.figure import need_matplotlib
 from aucmax.paper.protocol import EXPERIMENTS, METHODS_OF, QUICK, Cell, Settings
-from aucmax.paper.report import write_report
 from aucmax.paper.runner import Progress, plan, run_cells
 from aucmax.paper.store import Row, Store
+from aucmax.paper.write_results import write_report
 from aucmax.runtime.spelling import known_name
 
 

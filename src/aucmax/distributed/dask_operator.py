@@ -24,7 +24,7 @@ SAMPLE_ROWS = 30
 
 
 class DaskOperator:
-    """Features whose rows are spread over workers, in pieces; see :mod:`aucmax.operators.protocol`.
+    """Features whose rows are spread over workers, in pieces; see :mod:`aucmax.operators.interface`.
 
     Parameters
     ----------

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from aucmax.features.projection import Projection
-from aucmax.operators.protocol import ALL, Operator
+from aucmax.operators.interface import ALL, Operator
 from aucmax.pairs import Floats, Indices
 from aucmax.rows.validation import is_sparse
 from aucmax.runtime import compiled

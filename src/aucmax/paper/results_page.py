@@ -8,8 +8,7 @@ from typing import Any
 
 from aucmax.paper import published
 from aucmax.paper.claims import EQUAL, MOST, NEAR, Claim, claims
-from aucmax.paper.table import Cell, Table
-from aucmax.paper.tables import (
+from aucmax.paper.result_tables import (
     QUICK,
     Published,
     Row,
@@ -25,6 +24,7 @@ from aucmax.paper.tables import (
     signed,
     why_no_data,
 )
+from aucmax.paper.text_table import Cell, Table
 
 _EXPERIMENTS: dict[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
     "data": ("Table 1", published.DATASETS, ("",)),
