@@ -45,7 +45,7 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     )
     parser.add_argument("name", nargs="?", choices=[*CHECKS, "all", "page"])
     parser.add_argument("--cases", type=int, help="number of cases; a full run without it")
-    parser.add_argument("--minutes", type=float, help="begin no case after so many minutes")
+    parser.add_argument("--minutes", type=float, help="start no case after this many minutes")
     parser.add_argument("--seed", type=int, default=0, help="another seed gives other cases")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="worker processes")
     parser.add_argument("--only", type=int, metavar="NUMBER", help="run this case alone")

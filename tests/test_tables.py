@@ -300,10 +300,10 @@ def test_columns_that_tell_nothing_are_dropped_with_a_reason():
     assert kinds.pop("number") == "number"
     assert set(kinds.values()) == {"dropped"}
     sentences = {
-        "names": r"dropped: 100 of 100 values differ, so it names rows \(for example 'customer",
-        "running": "numbers the rows, 1 to 100",
-        "gaps": "numbers the rows, 0 to 108",
-        "user_id": "by its name and since no value comes twice",
+        "names": r"dropped as an identifier: 100 of 100 values are different \(for example 'customer",
+        "running": "dropped as a row number: its values run from 1 to 100",
+        "gaps": "its values run from 0 to 108",
+        "user_id": "dropped as an identifier: all values are unique",
         "same": "every value is 3",
         "same_text": "every value is 'x'",
         "nothing": "every value is missing",

@@ -47,11 +47,11 @@ def train(
         str, typer.Option(help='"newton" is exact, "sgd" quick on very many rows.')
     ] = "newton",
     kernel: Annotated[
-        str, typer.Option(help="rbf, laplacian, rbf+laplacian, polynomial or linear; found out.")
+        str, typer.Option(help="rbf, laplacian, rbf+laplacian, polynomial or linear; tuned by default.")
     ] = "auto",
     gammas: Annotated[
         int | None,
-        typer.Option(min=1, help="Widths of the kernel to cross-validate; found out by default."),
+        typer.Option(min=1, help="Widths of the kernel to cross-validate; tuned by default."),
     ] = None,
     preset: Annotated[
         str | None, typer.Option(help='"paper" tries nothing out: its settings, and C by folds.')

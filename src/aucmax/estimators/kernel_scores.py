@@ -1,7 +1,4 @@
-"""Scores over a kernel map: what is left open settled, the map made, rows in its dtype.
-
-Of all classifiers with a kernel, whatever they solve with.
-"""
+"""Shared by all kernel classifiers: parameters checked and tuned, the map built, rows scored."""
 
 from __future__ import annotations
 
@@ -410,7 +407,7 @@ class KernelScores:
         return vars(self._asked().filled(UNTRIED if self.preset is None else PAPER))
 
     def _make_map(self, n_rows: int | None = None) -> NystroemFeatures | FourierFeatures:
-        """The map, unfitted, for so many rows."""
+        """The unfitted map for this many rows."""
         settled = self._settled()
         count = int(settled["n_landmarks"])
         if self.feature_map == "fourier":

@@ -26,7 +26,7 @@ STRATEGIES = ("kmeans", "class-kmeans", "root-kmeans", "uniform")
 #: Those that look at the classes.
 OF_CLASSES = ("class-kmeans", "root-kmeans")
 
-#: k-means sees at most so many rows per landmark, drawn at random, and starts from so many of them.
+#: k-means uses at most this many rows per landmark, drawn at random, and this many to start from.
 ROWS_PER_LANDMARK = 25
 SEED_ROWS_PER_LANDMARK = 8
 

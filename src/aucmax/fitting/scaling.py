@@ -1,4 +1,4 @@
-"""How a fit scales its rows: as asked for, or as tuning has found out."""
+"""How a fit scales its rows: as the parameters say, or as tuning has chosen."""
 
 from __future__ import annotations
 

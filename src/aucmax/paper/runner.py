@@ -50,7 +50,7 @@ _CURVE_COST = 2.0
 
 @dataclass
 class Progress:
-    """What a run has done and has before it; shown by whoever is told of it."""
+    """What a run has done and what is left of it."""
 
     cells: list[Cell]
     settings: Settings

@@ -197,7 +197,7 @@ def _free_memory() -> int | None:
 
 
 def fits(needed: int, max_memory: int | str | None) -> bool:
-    """Whether so many bytes are within the limit, or free (in that case with a fifth to spare)."""
+    """Whether this many bytes are within the limit, or else within four fifths of what is free."""
     if max_memory is not None:
         return needed <= parse_bytes(max_memory)
     free = available_bytes()

@@ -59,7 +59,7 @@ def _alone(work: Callable[[slice], None], rows: slice) -> None:
 
 
 def cache_rows(row_bytes: int, group: int = 16) -> int:
-    """Rows of so many bytes that stay in cache together, a multiple of ``group``."""
+    """How many rows of this size stay in cache together, a multiple of ``group``."""
     return max(1, _BLOCK_BYTES // max(1, row_bytes * group)) * group
 
 

@@ -24,14 +24,14 @@ from aucmax.pairs import Floats, Indices, PairLoss, PairPoint
 ROWS_PER_COLUMN = 20
 MAX_ENTRIES = 2**27
 
-#: Above so many columns only the first of them are factored: the price of all grows as their cube. On
+#: Above this many columns only the first of them are factored: the price of all grows as their cube. On
 #: covtype (80,000 rows, 4000 landmarks, C = 4, one core) a factor of all takes 120 passes and 75 s, of
 #: 1500 170 and 50 s, of 1000 184 and 46 s, of 500 230 and 47 s, and none 360 and 61 s. With 5600
 #: landmarks at C = 44 it is much the same: 1000 take 474 passes and 86 s, 2000 358 and 91 to 99 s.
 MAX_COLUMNS = 3000
 LEADING_COLUMNS = 1000
 
-#: Above so many none is built: they are no kernel features, and their first are no better than others.
+#: Above this many none is built: they are not kernel features, so the first are no better than others.
 MOST_COLUMNS = 20_000
 
 #: What is added to the diagonal of a matrix that rounding has made indefinite, by its trace.
@@ -111,7 +111,7 @@ class Curvature:
 
 
 def patience(operator: Operator, n_rows: int | None = None, share: float = 1.0) -> float:
-    """CG products that are fewer than a new preconditioner is worth thinking of.
+    """Below this many CG products, rebuilding the preconditioner does not pay.
 
     Building one costs about ``2 m r^2`` flops for m sampled rows; in products, each of which reads a
     ``share`` of the rows, that is its price. The dearer, the later: on ijcnn1 (C = 20, a price of 50)

@@ -66,7 +66,7 @@ class TableModel(ClassifierMixin, BaseEstimator):
         Features a category may become; further levels, the rarest, are pooled.
     kernel, landmarks, metric : default="auto"
     preset, effort : default=None, 1.0
-        As in :class:`KernelAUCClassifier`: what is best is found out on rows held out.
+        As in :class:`KernelAUCClassifier`: it is tuned on held-out rows.
     Cs, gammas, time_budget, n_landmarks, solver, max_memory
         As in :class:`KernelAUCClassifierCV`.
     cv : int or splitter, default=3

@@ -81,14 +81,14 @@ def _study_number(column: Column, series: pl.Series, kind: str) -> Column:
     if _is_running_number(series, low, high):
         return _dropped(
             column,
-            f"dropped: it numbers the rows, {low:.0f} to {high:.0f}, each at most once, and "
-            "says nothing of new ones; write it with decimals to keep it",
+            f"dropped as a row number: its values run from {low:.0f} to {high:.0f}, each at most once; "
+            "write it with decimals to keep it",
         )
     if series.dtype.is_integer() and _ID_NAME.search(name) and _all_differ(series):
         return _dropped(
             column,
-            "dropped: by its name and since no value comes twice it names rows, and says nothing of "
-            "new ones; give it another name to keep it",
+            "dropped as an identifier: all values are unique, and its name says so; give it another "
+            "name to keep it",
         )
     column["kind"] = kind
     # Without holes the median is for tables to come: a part of the rows tells it well enough.
@@ -137,9 +137,8 @@ def _study_text(column: Column, text: pl.Series, fewest: int, max_levels: int) -
     if len(levels) >= _ID_SHARE * present and present >= _FEW_ROWS:
         return _dropped(
             column,
-            f"dropped: {len(levels):,} of {present:,} values differ, so it names rows (for example "
-            f"{shown(levels[0])}) and says nothing of new ones; if there is something in it, make a "
-            "column of that",
+            f"dropped as an identifier: {len(levels):,} of {present:,} values are different (for "
+            f"example {shown(levels[0])}); derive a feature from it if it is informative",
         )
     return _study_levels(
         column, counts.sort("rows", name, descending=[True, False]), fewest, max_levels
@@ -237,6 +236,6 @@ def _number(value: Any) -> float:
 
 def _dates(name: str, which: str) -> TableError:
     return TableError(
-        f"Column {name!r} holds dates or times {which}, and a date says nothing of rows to come; make "
-        "numbers of it (such as an age in days, the month or the hour), or leave it out by drop."
+        f"Column {name!r} holds dates or times {which}, and raw dates do not generalise to new rows; "
+        "turn it into numbers (such as an age in days, the month or the hour), or leave it out by drop."
     )

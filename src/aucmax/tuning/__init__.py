@@ -1,7 +1,7 @@
-"""What a kernel classifier finds out by itself: scaling, landmarks, bandwidth, C and a metric.
+"""Tuning of parameters left at "auto": scaling, landmarks, bandwidth, C and a metric.
 
-All of it is tried on a sample of the rows, some of which are held out: a third of them where rows are
-many, of the smaller class too, else each in its turn. One thing after another is settled:
+Everything is tried on a sample of the rows, some of which are held out: a third of them where there are
+many rows, of the smaller class too, else each third in turn. One thing after another is settled:
 
 1. C and gamma, by climbing: gamma in factors of two around the distance rule, C in factors of four.
 2. Columns standardised, or brought to normal scores by rank, which helps where they have long tails, or
@@ -11,7 +11,7 @@ many, of the smaller class too, else each in its turn. One thing after another i
    shrunk. Landmarks, C and gamma follow, and it is done again, for a few rounds.
 5. How many landmarks: twice as many, as long as that lowers ``1 - AUC`` by a few per cent. If the
    metric helped, a last round is learnt from the better machine.
-6. A laplacian kernel beside the rbf, over the same landmarks, where twice the work of a fit is within
+6. A second kernel, the laplacian, over the same landmarks, where twice the work of a fit is within
    the effort. It sees steps in single columns, and what it gets wrong is not what the other does.
 7. Where there are many more rows than in the sample, of the smallest class too: C, gamma and the number
    of landmarks once more with more of them, unless landmarks are very many already. What a few rows

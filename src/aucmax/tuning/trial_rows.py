@@ -16,14 +16,13 @@ from aucmax.runtime.memory import format_bytes
 Array = npt.NDArray[Any]
 Rows = Any
 
-#: Rows that are tried on, of either class at most half of them as far as the other has any: with one
-#: part held out, with several in turn, and at the end, where C, gamma and the number of landmarks are
-#: looked at once more.
+#: Rows in a sample, balanced between the classes as far as possible: with one part held out, with
+#: several held out in turn, and in the last step, which tunes C, gamma and landmarks once more.
 SAMPLE_ROWS = 20_000
 FOLDED_ROWS = 10_000
 WIDE_ROWS = 80_000
 
-#: With so many rows of the smaller class, among more than are held out in turn, one part tells enough.
+#: With this many rows of the smaller class, in a larger sample, holding out one part is enough.
 #: A third of usps's 7291 rows said on some splits that 500 landmarks are enough where 2000 rank better;
 #: of magic04's 15,216 all thirds told nothing that one did not, in 2.5 times the time.
 _ENOUGH = 2000
@@ -31,7 +30,7 @@ _ENOUGH = 2000
 #: With fewer of the smaller class rows are held out by fifths, else by thirds.
 _FEW = 100
 
-#: With fewer rows of a class, or fewer rows, nothing can be found out, and nothing is tried.
+#: With fewer rows, or fewer rows of a class, nothing is tried: held-out rows would decide by chance.
 MIN_CLASS = 10
 MIN_ROWS = 100
 

@@ -1,4 +1,4 @@
-"""The order in which things are tried, and when something new is kept."""
+"""The order of trials, and the rule by which a candidate replaces the best so far."""
 
 from __future__ import annotations
 
@@ -212,7 +212,7 @@ class Tuner:
             self._keep_metric()
 
     def try_second_kernel(self, most: int) -> None:
-        """A laplacian kernel beside the rbf, from the same landmarks, where so many are affordable.
+        """Try a second kernel, the laplacian, over the same landmarks, where it is affordable.
 
         It stays unless it ranks held-out rows worse beyond noise: all that came before was chosen on
         these, for the rbf alone, so that what two kernels get right together counts for too little.
