@@ -19,8 +19,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from aucmax import KernelAUCClassifier, LinearAUCClassifier, NystroemFeatures
 from aucmax.estimators import classifiers as classifiers_module
-from aucmax.estimators.ranking import balanced_threshold
 from aucmax.metrics import roc_auc
+from aucmax.metrics.cutoffs import balanced_threshold
 from aucmax.pairs import PairLoss
 from tests import oracle
 

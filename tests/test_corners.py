@@ -22,10 +22,10 @@ from aucmax import (
     fit_table,
     to_onnx,
 )
-from aucmax.estimators.ranking import balanced_threshold
 from aucmax.features.landmarks import _distinct
 from aucmax.inspection.importance import mean_squared_gradient, permutation_importance
 from aucmax.metrics import roc_auc, roc_auc_interval
+from aucmax.metrics.cutoffs import balanced_threshold
 from aucmax.metrics.evaluation import evaluate
 from aucmax.metrics.thresholds import Aim
 

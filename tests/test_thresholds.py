@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from scipy.stats import binomtest
 from sklearn.metrics import confusion_matrix
 
-from aucmax.estimators.ranking import balanced_threshold
+from aucmax.metrics.cutoffs import balanced_threshold
 from aucmax.metrics.thresholds import Aim, choose_threshold, measure_threshold
 
 AIMS = [

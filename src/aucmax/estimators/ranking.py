@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from aucmax.features.kernels import RADIAL
 from aucmax.fitting.context import Context, draw_seed, open_context
 from aucmax.fitting.scaling import Scaling, fit_scaler, new_scaler, scale_rows
+from aucmax.metrics.cutoffs import balanced_threshold
 from aucmax.rows.blocked import BlockedRows
 from aucmax.rows.content_order import content_order
 from aucmax.rows.sources import Source, is_source, open_rows, source_blocks
@@ -50,13 +51,6 @@ class _NoProbabilities:
             "probabilities put scikit-learn's CalibratedClassifierCV around it, or fit an "
             "aucmax.TableModel, which is calibrated."
         )
-
-
-#: Shares of rows that differ less are equal: sums of weights in another order do.
-_EQUAL_GAIN = 1e-9
-
-#: Scores that differ by less than this share of the largest are equal.
-_EQUAL_SCORES = 1e-9
 
 
 class RankingClassifier(ClassifierMixin, BaseEstimator):
@@ -343,29 +337,6 @@ def check_linear(standardize: Any) -> None:
             'KernelAUCClassifier takes "quantile", too.'
         )
     check_flag("standardize", standardize)
-
-
-def balanced_threshold(scores: np.ndarray, positive: np.ndarray, weight: np.ndarray) -> float:
-    """Cut with the largest sensitivity + specificity, midway between two neighbouring scores.
-
-    Of cuts that are equally good but for rounding, the highest is taken.
-
-    >>> import numpy as np
-    >>> balanced_threshold(np.array([0.0, 1.0, 2.0]), np.array([False, False, True]), np.ones(3))
-    1.5
-    """
-    order = np.argsort(-scores, kind="stable")
-    scores, positive, weight = scores[order], positive[order], weight[order]
-    found = np.cumsum(np.where(positive, weight, 0.0))
-    alarms = np.cumsum(np.where(positive, 0.0, weight))
-    gain = found / found[-1] - alarms / alarms[-1]
-    # A cut cannot part equal scores, and those of equal rows may differ by rounding.
-    last = np.append(scores[:-1] - scores[1:] > _EQUAL_SCORES * np.abs(scores).max(), False)
-    if not last.any():
-        return float(scores[0])
-    gain[~last] = -np.inf
-    best = int(np.argmax(gain >= gain.max() - _EQUAL_GAIN))
-    return float(0.5 * (scores[best] + scores[best + 1]))
 
 
 def generator(random_state: Any) -> np.random.Generator:

@@ -12,13 +12,13 @@ from sklearn.preprocessing import StandardScaler
 from aucmax.estimators.ranking import (
     LinearScores,
     RankingClassifier,
-    balanced_threshold,
     check_linear,
     generator,
     plain_records,
 )
 from aucmax.features.scalers import refuse_extremes, warn_far
 from aucmax.fitting.context import Context
+from aucmax.metrics.cutoffs import balanced_threshold
 from aucmax.rows.validation import all_or_nothing, check_classes, check_labels, check_rows, is_sparse
 from aucmax.runtime.parameters import check_choice, check_flag, check_number, check_verbose, is_auto
 from aucmax.runtime.progress import LiveLine, describe_epoch

@@ -38,6 +38,7 @@ from typing import Any
 import numpy as np
 
 from aucmax.metrics.auc import check_confidence
+from aucmax.metrics.cutoffs import sweep
 from aucmax.metrics.scored_rows import check_scored, effective_rows, share_interval
 from aucmax.runtime.parameters import check_number
 
@@ -220,14 +221,8 @@ def choose_threshold(
     elif not isinstance(aim, Aim):
         raise TypeError(f"aim must be an Aim or text such as {_FORMS}; got {aim!r}.")
     positive, scores, weight = check_scored(positive, scores, sample_weight)
-    order = np.argsort(-scores, kind="stable")
-    down, up = scores[order], positive[order]
-    # Cut i calls the first i distinct scores positive: from none to all.
-    last = np.append(np.flatnonzero(down[1:] < down[:-1]), down.size - 1)
-    tp = np.append(0.0, np.cumsum(np.where(up, weight[order], 0.0))[last])
-    fp = np.append(0.0, np.cumsum(np.where(up, 0.0, weight[order]))[last])
-    cut = _best_cut(aim, tp, fp)
-    threshold = _between(down[last], cut)
+    cuts = sweep(positive, scores, weight)
+    threshold = float(cuts.thresholds()[_best_cut(aim, cuts.tp, cuts.fp)])
     return measure_threshold(positive, scores, threshold, weight, confidence, aim=str(aim))
 
 
@@ -312,14 +307,3 @@ def _best_cut(aim: Aim, tp: np.ndarray, fp: np.ndarray) -> int:
             f"top={math.ceil(called[1])}."
         )
     return cut
-
-
-def _between(distinct: np.ndarray, cut: int) -> float:
-    """The threshold that calls the first ``cut`` of falling scores positive."""
-    if cut == 0:
-        return float(np.nextafter(distinct[0], np.inf))
-    if cut == distinct.size:
-        return float(distinct[-1])
-    above, below = float(distinct[cut - 1]), float(distinct[cut])
-    middle = 0.5 * above + 0.5 * below
-    return middle if below < middle <= above else above

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from aucmax.metrics.cutoffs import sweep
 from aucmax.metrics.scored_rows import check_scored, effective_rows, share_interval
 
 MOST_CUTS = 1000
@@ -84,20 +85,9 @@ def make_cuts(
     """Cuts of scored rows, one of them at ``threshold`` (or, without one, where recall less
     false-positive rate is largest)."""
     positive, scores, weight = check_scored(positive, scores, sample_weight)
-    order = np.argsort(-scores, kind="stable")
-    down, up, weight = scores[order], positive[order], weight[order]
-    last = np.append(np.flatnonzero(np.diff(down)), down.size - 1)
-    sums = [
-        np.append(0.0, np.cumsum(np.where(of, values, 0.0))[last])
-        for values in (weight, weight**2)
-        for of in (up, ~up)
-    ]
-    tp, fp, tp2, fp2 = sums
-    distinct = down[last]
-    # The first cut calls none positive, the last all; others lie midway between two scores.
-    between = 0.5 * (distinct[1:] + distinct[:-1])
-    between = np.where(between > distinct[1:], between, distinct[:-1])  # neighbouring floats
-    cut = np.concatenate([[np.nextafter(distinct[0], np.inf)], between, distinct[-1:]])
+    cuts = sweep(positive, scores, weight)
+    tp, fp, distinct, cut = cuts.tp, cuts.fp, cuts.distinct, cuts.thresholds()
+    squared = cuts.totals(weight**2, positive) + cuts.totals(weight**2, ~positive)
     if threshold is None:
         at = int(np.argmax(tp / tp[-1] - fp / fp[-1]))
     else:
@@ -107,7 +97,7 @@ def make_cuts(
     kept = cut[keep]
     if threshold is not None:
         kept[start] = threshold
-    squares = (tp2 + fp2)[keep]
+    squares = squared[keep]
     called = (tp + fp)[keep]
     return Cuts(
         kept,
@@ -116,8 +106,8 @@ def make_cuts(
         float(tp[-1]),
         float(fp[-1]),
         start,
-        effective_rows(weight[up]),
-        effective_rows(weight[~up]),
+        effective_rows(weight[positive]),
+        effective_rows(weight[~positive]),
         np.divide(called**2, squares, out=np.zeros_like(called), where=squares > 0),
         tp.size,
     )
