@@ -5,7 +5,7 @@ from scipy import sparse
 from aucmax.features.projection import Projection
 from aucmax.operators import FeatureOperator, KernelOperator
 from aucmax.pairs import PairLoss
-from aucmax.solvers import hessian, newton, preconditioner
+from aucmax.solvers import conjugate_gradients, hessian, newton, preconditioner
 from aucmax.solvers import row_sample as sample
 from aucmax.solvers.newton import minimize
 from tests import oracle
@@ -199,7 +199,7 @@ def test_rounding_ends_the_iteration_rather_than_looping():
 def test_far_from_the_origin_no_products_are_wasted_on_rounding():
     F, positive, _ = problem(n=60, r=3)
     counted = minimize(FeatureOperator(F + 1e9), [PairLoss(positive)], np.array([10.0]), tol=1e-7)
-    most = newton._ROUNDED_PRODUCTS + 5 * 3
+    most = conjugate_gradients.ROUNDED_PRODUCTS + 5 * 3
     assert counted.passes <= counted.n_iter * (2 * most + 20)
 
 

@@ -38,7 +38,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -46,6 +46,7 @@ import numpy as np
 from aucmax.operators import Operator
 from aucmax.pairs import Floats, Indices, PairLoss
 from aucmax.runtime.deadline import NEVER, Deadline
+from aucmax.solvers.conjugate_gradients import MAX_PRODUCTS, Direction, System, solve_system
 from aucmax.solvers.hessian import Hessian
 from aucmax.solvers.line_search import line_search, refuse_underflow
 from aucmax.solvers.preconditioner import (
@@ -57,22 +58,17 @@ from aucmax.solvers.preconditioner import (
 )
 from aucmax.solvers.row_sample import Sample, draw_sample
 
-#: Products of conjugate gradients that few columns are given beyond their number.
-_ROUNDED_PRODUCTS = 20
-
 #: Relative residual at which conjugate gradients stop, unless a column needs more.
 _FORCING = 0.3
 
 #: How far below the truth the estimate of the distance may come out: on covtype up to 2.6 times.
 _CAUTION = 3.0
 
-#: Share of the tolerance that the estimate after a step has to meet, and the closest solve for it.
+#: Share of the tolerance that the estimate after a step has to meet.
 _AFTER = 0.1
-_CLOSEST = 0.05
 
-#: Products without preconditioner before one is built, and in any one step at all.
+#: Products without preconditioner before one is built.
 _PLAIN_PRODUCTS = 7
-_MAX_PRODUCTS = 500
 
 #: Products beyond which a new preconditioner is a poor one, of too few rows.
 _SLOW_PRODUCTS = 12
@@ -333,7 +329,7 @@ class Newton:
     ) -> None:
         operator, C, tol = self.operator, self.C, self.tol
         limit = patience(operator)
-        plain_limit = int(max(limit, _PLAIN_PRODUCTS)) if self._precondition else _MAX_PRODUCTS
+        plain_limit = int(max(limit, _PLAIN_PRODUCTS)) if self._precondition else MAX_PRODUCTS
         while len(self._history) < max_iter:
             live = np.flatnonzero(~(self.converged | self._stalled))
             if not live.size or self._deadline.over():
@@ -347,7 +343,8 @@ class Newton:
             # 2) Preconditioners, where conjugate gradients have become slow
             built = self._renew(live, limit) if self._precondition else 0
             # 3) Newton direction, and its scores
-            direction, moved, left, settled = self._newton_direction(gradient, live, plain_limit)
+            found = self._newton_direction(gradient, live, plain_limit)
+            direction, moved, left = found.coef, found.scores, found.left
             new = live[self._when_new[live] == 0]
             self._when_new[new] = self._products[new]
             slope = np.einsum("rc,rc->c", gradient, direction)
@@ -361,7 +358,7 @@ class Newton:
             seen = -0.5 * slope / before
             self.gap[live] = np.minimum(1.0, _CAUTION * (seen + 0.5 * left / before))
             after = _gap_after(before, objective[live], slope, left, self._step[live])
-            self.converged[live] = settled & ((self.gap[live] <= tol) | (after <= _AFTER * tol))
+            self.converged[live] = found.solved & ((self.gap[live] <= tol) | (after <= _AFTER * tol))
             self._doubtful[live] = ~self.converged[live] & (seen <= tol)
             for c in np.flatnonzero(self._doubtful).tolist():
                 if not self._precondition or self._curvatures[c] is not None:
@@ -433,67 +430,24 @@ class Newton:
         self._count(1)
         self._count(few.passes, sample.rows.size)
 
-    def _newton_direction(
-        self, gradient: Floats, columns: Indices, plain_limit: int
-    ) -> tuple[Floats, Floats, Floats, np.ndarray]:
-        """Conjugate gradients on ``H d = -g``, a column leaving when its residual is small enough.
-
-        Returns the directions (r, m); their scores (n, m), gathered on the way at no further pass; what
-        is left of the system, the residual in the preconditioner's norm or the gain to be expected of
-        further products, whichever is more; and which columns reached the wanted residual.
-        """
-        hessian, m = Hessian(self.operator, [self._points[c] for c in columns.tolist()]), columns.size
-        direction: Floats = np.zeros((self.operator.n_columns, m), order="F")
-        moved: Floats = np.zeros((hessian.n_rows, m), order="F")
-        residual: Floats = np.asfortranarray(-gradient)
-        factors = [self._factor(c) for c in columns.tolist()]
-        conjugate = _precondition(factors, residual)
-        first: Floats = np.einsum("rc,rc->c", residual, conjugate)
-        size = first.copy()
-        gain, tail = np.full(m, np.inf), np.zeros(m)
-        forcing = self._forcing[columns]
-        if self._precondition:
-            # Near the minimum, solve closely enough for this step to be the last. Where there will be
-            # no preconditioner the residual does not tell how near; where there is none yet, products
-            # end at their limit.
-            near = _AFTER * self.tol * self.objective()[columns] / np.maximum(first, 1e-300)
-            forcing = np.minimum(forcing, np.maximum(np.sqrt(near), _CLOSEST))
-        limits = np.array([_MAX_PRODUCTS if factor else plain_limit for factor in factors])
-        # Without rounding, as many products as there are columns solve the system. Where several times
-        # as many have not, rounding keeps the residual up, and more of them would change nothing.
-        limits = np.minimum(limits, _ROUNDED_PRODUCTS + 5 * self.operator.n_columns)
-        settled = first <= 0
-        open_ = np.flatnonzero(~settled)
-        count = 0
-        while open_.size:
-            count += 1
-            along, curved = hessian(conjugate[:, open_], open_)
-            product = conjugate[:, open_] + self.C[columns[open_]] * curved
-            self._count(2, hessian.n_rows)
-            for j, i in enumerate(open_.tolist()):
-                step = size[i] / (conjugate[:, i] @ product[:, j])
-                ratio, gain[i] = min(step * size[i] / gain[i], 0.9), step * size[i]
-                tail[i] = gain[i] * ratio / (1.0 - ratio)
-                direction[:, i] += step * conjugate[:, i]
-                moved[:, i] += step * along[:, j]
-                residual[:, i] -= step * product[:, j]
-            smoothed = _precondition([factors[i] for i in open_], residual[:, open_])
-            for j, i in enumerate(open_.tolist()):
-                size_now = residual[:, i] @ smoothed[:, j]
-                settled[i] = size_now <= forcing[i] ** 2 * first[i]
-                conjugate[:, i] *= size_now / size[i]
-                conjugate[:, i] += smoothed[:, j]
-                size[i] = size_now
-            self._products[columns[open_]] = count
-            open_ = open_[~settled[open_] & (count < limits[open_])]
-            if self._deadline.over():
-                break
+    def _newton_direction(self, gradient: Floats, live: Indices, plain_limit: int) -> Direction:
+        """The directions of the live problems, with their scores on all rows."""
+        hessian = Hessian(self.operator, [self._points[c] for c in live.tolist()])
+        near = _AFTER * self.tol * self.objective()[live] if self._precondition else None
+        factors = [self._factor(c) for c in live.tolist()]
+        system = System(
+            hessian, gradient, self.C[live], factors, self._forcing[live], near, plain_limit
+        )
+        found = solve_system(system, self._deadline)
+        tried = found.products > 0
+        self._products[live[tried]] = found.products[tried]
+        self._count(2 * int(found.products.max(initial=0)), hessian.n_rows)
         self._share = max(1, hessian.n_rows) / self.operator.n_rows
-        if hessian.rows is not None:
-            self._count(1, hessian.n_rows)  # to copy them
-            self._count(1)
-            moved = self.operator.scores(direction)
-        return direction, moved, np.maximum(size, tail), settled
+        if hessian.rows is None:
+            return found
+        self._count(1, hessian.n_rows)  # to copy them
+        self._count(1)
+        return replace(found, scores=self.operator.scores(found.coef))
 
     def _advance(
         self, loss: PairLoss, column: int, direction: Floats, moved: Floats, slope: float
@@ -571,15 +525,6 @@ def _gap_after(before: Floats, after: Floats, slope: Floats, left: Floats, step:
     expected = -slope * (step - 0.5 * step**2)
     surprise = np.abs((before - after) - expected)
     out: Floats = (-0.5 * slope * (1.0 - step) ** 2 + 0.5 * left + surprise) / before
-    return out
-
-
-def _precondition(factors: Sequence[Factor | None], vectors: Floats) -> Floats:
-    """Each column by its factor."""
-    out: Floats = np.array(vectors, order="F")
-    for i, factor in enumerate(factors):
-        if factor is not None:
-            out[:, i] = factor(out[:, i])
     return out
 
 
