@@ -238,7 +238,7 @@ def test_ctrl_c_from_the_system_ends_a_process_in_order(place, tmp_path):
     code = (
         "import signal\n"
         "from aucmax.cli import main\n"
-        "import aucmax.cli.predict as command\n"
+        "import aucmax.tables.predict_table as command\n"
         "command._ranks = lambda scores: signal.raise_signal(signal.SIGINT)\n"
         "main()\n"
     )
