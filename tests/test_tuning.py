@@ -18,7 +18,6 @@ from aucmax import (
     save_model,
     tuning,
 )
-from aucmax.estimators import kernel_scores as kernel_scores
 from aucmax.features.fourier import FourierFeatures
 from aucmax.features.kernels import BOTH, LANDMARK_KERNELS
 from aucmax.metrics import roc_auc
@@ -34,6 +33,7 @@ from aucmax.tuning import (
     rows_within,
     tune,
 )
+from aucmax.tuning import resolve as resolve_module
 
 NO_DAMPING = Damping(1.0, 0.0)
 
@@ -302,13 +302,13 @@ def test_two_kernels_take_more_of_the_effort_than_one():
 def test_each_fold_learns_its_metric_as_the_whole_did(monkeypatch):
     X, y = ring(400)
     seen = []
-    learn = kernel_scores.learn_rounds
+    learn = resolve_module.learn_rounds
 
     def learning(sample, settings, *rest):
         seen.append(settings.kernel)
         return learn(sample, settings, *rest)
 
-    monkeypatch.setattr(kernel_scores, "learn_rounds", learning)
+    monkeypatch.setattr(resolve_module, "learn_rounds", learning)
     given = {"Cs": [1.0], "n_landmarks": 100, "random_state": 0}
     model = KernelAUCClassifierCV(metric="learned", kernel="auto", **given).fit(X, y)
     assert has_second_kernel(model)
@@ -446,7 +446,7 @@ def test_many_rows_are_tried_on_again_and_few_are_not(monkeypatch):
     def fewer(codes, room, n_dense, most):
         return min(codes.size, sizes[most])
 
-    monkeypatch.setattr("aucmax.estimators.kernel_scores.rows_within", fewer)
+    monkeypatch.setattr("aucmax.tuning.resolve.rows_within", fewer)
     monkeypatch.setattr(tuning.sample, "FOLDED_ROWS", 3000)
     model = KernelAUCClassifier(metric=None, standardize=True, landmarks="class-kmeans", random_state=0)
     assert any(t["what"] == "on 8,000 rows" for t in clone(model).fit(X, y).trials_)

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from aucmax.features.kernels import RADIAL
 from aucmax.fitting.context import Context, draw_seed, open_context
+from aucmax.fitting.folds import positives_of
 from aucmax.fitting.scaling import Scaling, fit_scaler, new_scaler, scale_rows
 from aucmax.metrics.cutoffs import balanced_threshold
 from aucmax.rows.blocked import BlockedRows
@@ -178,8 +179,7 @@ class RankingClassifier(ClassifierMixin, BaseEstimator):
 
     def _positives(self, codes: np.ndarray) -> list[np.ndarray]:
         """The positive rows of each column: the second of two classes, or each against the rest."""
-        two = self.classes_.size == 2
-        return [codes == c for c in ([1] if two else range(self.classes_.size))]
+        return positives_of(codes, self.classes_.size)
 
     def _set_thresholds(
         self, scores: np.ndarray, positives: list[np.ndarray], weight: np.ndarray

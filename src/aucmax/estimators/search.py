@@ -40,7 +40,7 @@ from aucmax.runtime.progress import GridLine
 from aucmax.runtime.threads import one_blas_thread
 from aucmax.solvers.preconditioner import leading, sample_size
 from aucmax.solvers.stochastic import PairSGDGrid, finite_mean, first_step, row_squares
-from aucmax.tuning import Settings
+from aucmax.tuning.resolve import learn_metric_again
 
 __all__ = ["KernelAUCClassifierCV", "LinearAUCClassifierCV"]
 
@@ -216,6 +216,9 @@ class KernelAUCClassifierCV(KernelScores, SearchCV):
         self.random_state = random_state
         self.verbose = verbose
 
+    # The number of landmarks is tuned with the rest, but is no reason to tune.
+    _needed = ("gamma", "standardize", "landmarks")
+
     def _check_params(self) -> None:
         super()._check_params()
         self._check_map()
@@ -256,11 +259,7 @@ class KernelAUCClassifierCV(KernelScores, SearchCV):
             values = int(self.Cs)
         else:
             values = len(self.Cs) if not isinstance(self.Cs, str) else PAPER_C[2]
-            if (
-                isinstance(self.Cs, str)
-                and self._can_try()
-                and self._leaves_open(self._asked(), "auto")
-            ):
+            if isinstance(self.Cs, str) and self._asked().tunable:
                 values = _VALUES_AROUND
         return _PASSES_A_VALUE * values * self._factors().size
 
@@ -309,11 +308,6 @@ class KernelAUCClassifierCV(KernelScores, SearchCV):
             final = self.feature_map_.linear(X, self.dual_coef_.T)
         self._set_thresholds(final, positives, weight)
         self._set_held_out(problems, paths[gamma].held_out[C], final, extra)
-
-    def _leaves_open(self, asked: Settings, metric: str | None) -> bool:
-        # The number of landmarks is found with the rest, but is no reason to look for it.
-        open_ = (value is None for value in (asked.gamma, asked.standardize, asked.landmarks))
-        return metric is not None or any(open_)
 
     def _maps_apart(self, n_rows: int) -> bool:
         if not is_auto(self.map_per_fold):
@@ -414,16 +408,16 @@ class KernelAUCClassifierCV(KernelScores, SearchCV):
         line: GridLine,
     ) -> list[Path]:
         """The same with scaling, metric and map of each fold's own rows, and its own patience."""
-        X, rounds, scaling = extra["unscaled"], extra["rounds"], self._scaling()
+        X, shared, asked = extra["unscaled"], self._scaling(), self._asked()
         by_fold = []
         for number, fold in enumerate(problems.folds):
             name = f"map of fold {number}"
-            if scaling.metric is not None:
+            scaling = shared
+            if shared.metric is not None:
                 own = drop_absent(X, codes, fold.weight)
-                metric = context.checkpoint.once(
-                    f"metric of fold {number}", partial(self._learn_again, *own, rounds, context.seed)
-                )
-                scaling = replace(scaling, metric=metric)
+                learn = partial(learn_metric_again, *own, asked, extra["resolved"], context.seed)
+                metric = context.checkpoint.once(f"metric of fold {number}", learn)
+                scaling = replace(shared, metric=metric)
             rows = self._block_rows(scale_rows(fit_scaler(X, fold.weight, scaling), X))
             mapped = self._fit_map(rows, codes, fold.weight, context, name)
             alone = replace(problems, folds=[fold], whole=False)

@@ -118,3 +118,12 @@ def check_folds(folds: Sequence[Fold], codes: np.ndarray, classes: np.ndarray) -
                     "there is no pair to rank. Use fewer folds, or a splitter that keeps classes "
                     "together (StratifiedKFold, StratifiedGroupKFold)."
                 )
+
+
+def positives_of(codes: np.ndarray, n_classes: int) -> list[np.ndarray]:
+    """The positive rows of each problem: the second of two classes, or each against the rest.
+
+    >>> [each.tolist() for each in positives_of(np.array([0, 1, 1]), 2)]
+    [[False, True, True]]
+    """
+    return [codes == c for c in ([1] if n_classes == 2 else range(n_classes))]

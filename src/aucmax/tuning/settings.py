@@ -31,13 +31,6 @@ class Settings:
         missing = {name: value for name, value in vars(other).items() if getattr(self, name) is None}
         return replace(self, **missing)
 
-    @property
-    def complete(self) -> bool:
-        """Whether nothing is open; a metric is not asked for here, nor a kernel on its own."""
-        return all(
-            value is not None for name, value in vars(self).items() if name not in ("kernel", "metric")
-        )
-
 
 @dataclass(frozen=True)
 class Kernel:
