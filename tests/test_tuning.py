@@ -447,7 +447,7 @@ def test_many_rows_are_tried_on_again_and_few_are_not(monkeypatch):
         return min(codes.size, sizes[most])
 
     monkeypatch.setattr("aucmax.tuning.resolve.rows_within", fewer)
-    monkeypatch.setattr(tuning.sample, "FOLDED_ROWS", 3000)
+    monkeypatch.setattr(tuning.trial_rows, "FOLDED_ROWS", 3000)
     model = KernelAUCClassifier(metric=None, standardize=True, landmarks="class-kmeans", random_state=0)
     assert any(t["what"] == "on 8,000 rows" for t in clone(model).fit(X, y).trials_)
     assert not any(t["what"].startswith("on") for t in clone(model).fit(X[:7000], y[:7000]).trials_)
@@ -640,13 +640,13 @@ def test_a_search_learns_a_metric_for_each_fold_by_itself(monkeypatch):
     X, y = ring(500)
     X_test, y_test = ring(2000, seed=1)
     seen = []
-    learn = KernelAUCClassifierCV._learn_again
+    learn = resolve_module.learn_metric_again
 
-    def learning(self, X, codes, weight):
+    def learning(X, codes, *rest):
         seen.append(len(codes))
-        return learn(self, X, codes, weight)
+        return learn(X, codes, *rest)
 
-    monkeypatch.setattr(KernelAUCClassifierCV, "_learn_again", learning)
+    monkeypatch.setattr("aucmax.estimators.search.learn_metric_again", learning)
     given = {"Cs": [0.1, 1.0], "gammas": [1.0, 2.0], "n_landmarks": 200, "random_state": 0}
     model = KernelAUCClassifierCV(metric="learned", **given).fit(X, y)
     assert seen == [333, 333, 334]
@@ -656,7 +656,8 @@ def test_a_search_learns_a_metric_for_each_fold_by_itself(monkeypatch):
     # What folds that had no part of a row say of it is no better than what is true.
     assert roc_auc(y, model.held_out_scores_) < after + 0.02
     assert roc_auc(y, model.held_out_scores_) > roc_auc(y, plain.held_out_scores_)
-    assert not hasattr(model, "_given")
+    left = set(vars(model)) - set(model.get_params())
+    assert [name for name in left if not name.endswith("_")] == []
     seen.clear()
     KernelAUCClassifierCV(metric="learned", map_per_fold=False, **given).fit(X, y)
     assert seen == []
