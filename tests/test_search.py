@@ -57,7 +57,7 @@ def given_map(X, **parameters):
 
 @parametrize_with_checks(
     [
-        KernelAUCClassifierCV(3, random_state=0),
+        KernelAUCClassifierCV(3, preset="paper", random_state=0),
         LinearAUCClassifierCV(3),
     ]
 )
@@ -66,8 +66,13 @@ def test_scikit_learn_contract(estimator, check):
 
 
 @pytest.mark.slow
-@parametrize_with_checks([KernelAUCClassifierCV(2, gammas=2, map_per_fold=True, random_state=0)])
-def test_scikit_learn_contract_with_a_map_per_fold(estimator, check):
+@parametrize_with_checks(
+    [
+        KernelAUCClassifierCV(3, random_state=0),
+        KernelAUCClassifierCV(2, gammas=2, map_per_fold=True, random_state=0),
+    ]
+)
+def test_scikit_learn_contract_of_the_default_and_of_a_map_per_fold(estimator, check):
     check(estimator)
 
 

@@ -337,7 +337,7 @@ def clone_with(model, **parameters):
 @pytest.mark.parametrize(
     ("size", "rows", "columns"),
     [
-        (1, 200, 5),
+        pytest.param(1, 200, 5, marks=pytest.mark.slow),
         (3, 200, 5),
         *(pytest.param(size, 1000, 30, marks=pytest.mark.slow) for size in (1, 2, 3)),
     ],
