@@ -125,7 +125,7 @@ def _expected(search: bool) -> Any:
 
 
 def run(fault: Fault, moment: float, search: bool, rng: np.random.Generator) -> str:
-    """Fit once undisturbed, then with the fault; compare, and look for what is left behind."""
+    """Fit without and then with the fault, compare the two models, and look for leftover processes."""
     with Cluster(nanny=fault.nanny, memory=fault.memory) as cluster:
         starved = fault.memory != "0"
         seconds = 3.0

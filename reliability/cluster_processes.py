@@ -81,7 +81,7 @@ class Cluster:
         return self._processes[0].poll() is None
 
     def shut_down(self, seconds: float) -> list[int]:
-        """End the cluster as its user would; the processes that are left after so many seconds."""
+        """Close the cluster as a user would, and return the processes still alive after ``seconds``."""
         with contextlib.suppress(Exception):
             self.client.close(timeout=1)
             self.other.shutdown()

@@ -75,7 +75,7 @@ class Launcher:
 
 
 def remaining(session: int, seconds: float) -> list[str]:
-    """Processes of a session that are still there after so many seconds, by their commands."""
+    """The commands of a session's processes that are still alive after ``seconds``."""
     until = time.monotonic() + seconds
     while (found := _in_session(session)) and time.monotonic() < until:
         time.sleep(0.02)
@@ -104,7 +104,7 @@ def serve() -> dict[str, Any] | None:
     for line in sys.stdin:
         order: dict[str, Any] = json.loads(line)
         if "program" in order:
-            until = time.monotonic() + 10.0  # that which tells of compiling ends when it is done
+            until = time.monotonic() + 10.0  # the thread that reports compiling ends on its own
             while _threads() and time.monotonic() < until:
                 time.sleep(0.01)
             assert not _threads(), f"A fork would lose the threads {_threads()}."

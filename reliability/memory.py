@@ -32,7 +32,7 @@ SCORE, TOLERANCE = "score", 0.02
 #: A remark that may come before the sentence.
 NOTE = "compiling a loop for this machine"
 
-#: Under the limit as from the first line, or from when the imports are done, with so many bytes more.
+#: Set the limit at once, or after the imports, then allowing this many bytes more.
 START = """
 import resource, sys
 def limit(more):

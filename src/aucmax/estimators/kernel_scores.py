@@ -226,7 +226,7 @@ class KernelScores:
             if as_it_is and not is_elsewhere(X) and not fits_float32(X):
                 raise ValueError(
                     "X is left as it is, and its entries are so large or small that squared distances "
-                    "overflow or vanish in float32, in which kernel values of so many rows are held. "
+                    "overflow or vanish in float32, in which kernel values of this many rows are held. "
                     "Use standardize=True, or divide X by a power of ten."
                 )
             X = X.astype(np.float32, copy=False)

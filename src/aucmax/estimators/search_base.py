@@ -138,7 +138,7 @@ class SearchCV(RankingClassifier):
         return PathOptions(Cs, self.tol, max_steps, self.patience)
 
     def _set_results(self, scores: np.ndarray, paths: Sequence[Path], grid: dict[str, Any]) -> None:
-        """All attributes that tell of the search; ``grid`` has the values of each axis of scores."""
+        """Set the attributes of a search; ``grid`` has the values of each axis of scores."""
         self.path_ = [record for path in paths for record in path.records]
         self.n_iter_ = sum(record.get("steps", record.get("epochs", 0)) for record in self.path_)
         self.scores_ = scores
