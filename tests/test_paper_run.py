@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 
 from aucmax.paper import protocol, runner
+from aucmax.paper.methods import METHODS
 from aucmax.paper.protocol import Cell, Settings
 from aucmax.paper.runner import Progress, plan, run_cells
 from aucmax.paper.store import FolderInUseError, Store
@@ -153,7 +154,7 @@ def tiny(tmp_path_factory):
     return Dataset("tiny", "csv", 2, ("0", "1"), ("1",), 1.0, (file,)), str(folder)
 
 
-ALL = [Cell("tiny", method, 0) for method in protocol._RUNS] + [
+ALL = [Cell("tiny", method, 0) for method in METHODS] + [
     Cell("tiny", method, 0, curve=True) for method in protocol.METHODS_OF["epochs"]
 ]
 

@@ -1,59 +1,45 @@
-"""The paper's claims, held against result rows.
+"""The paper's claims, checked against result rows.
 
-A claim is tested on the data sets that have what it compares. It is *confirmed* when it holds on
-enough of them, *not confirmed* when it fails on more than half, and *mixed* between. AUC differences
-are in points: hundredths of AUC, as the paper's percentages.
+A claim is checked on the data sets that have the results it compares. It is *confirmed* if it holds on
+enough of them, *not confirmed* if it fails on more than half, and *mixed* otherwise. Differences of AUC
+are in points: hundredths of AUC, like the paper's percentages.
 """
 
 from __future__ import annotations
 
 import itertools
 import statistics
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from functools import partial
+from typing import Literal
 
-from aucmax.paper import published
+from aucmax.paper import published, results
 from aucmax.paper.figure import curves, mean_curve
-from aucmax.paper.result_tables import (
-    Rows,
-    auc,
-    count,
-    learning_seconds,
-    paired_means,
-    seeds_of,
-    show_auc,
-    signed,
-    training_seconds,
-)
+from aucmax.paper.results import Measure, Rows, count, gains, signed
 
-#: AUCs this near are equal: a few hundredths come and go with the seed.
+#: AUCs this near are equal: the seed moves them by a few hundredths.
 EQUAL = 0.05
-
-#: "Competitive" and "on par" mean no more than this below; also what "reaches the paper" means.
+#: "Competitive", "on par" and "reaches the paper" mean no more than this below.
 NEAR = 0.5
-
-#: The range over the epoch grid that is still "does not fluctuate".
+#: "Does not fluctuate" means at most this range over the epoch counts.
 STEADY = 0.5
-
-#: A gain from the first to the last epoch count below this is "no significant improvement".
+#: "No significant improvement" means less than this from the first to the last epoch count.
 NO_GAIN = 0.5
-
-#: The share of data sets for claims of a general kind; the paper's own tables have an exception or two.
-MOST = 0.8
-
-#: The share for claims that the paper makes of all data sets.
-ALL = 1.0
-
-#: A ratio of times from here on is "orders of magnitude"; counted, and no part of the verdict.
+#: The share of data sets for general claims (the paper's own tables have exceptions), and for all.
+MOST, ALL = 0.8, 1.0
+#: "Orders of magnitude" start at this ratio of times; it is reported, and does not enter the verdict.
 MAGNITUDES = 100.0
 
 Verdict = Literal["confirmed", "not confirmed", "mixed", "not tested"]
+Finding = tuple[Verdict, str]
+
+_NOTHING = "No data set has the results to compare."
 
 
 @dataclass(frozen=True)
 class Claim:
-    """What the paper says, whether the rows bear it out, and the numbers in a sentence."""
+    """What the paper says, whether the rows confirm it, and the numbers in a sentence."""
 
     text: str
     verdict: Verdict
@@ -61,306 +47,202 @@ class Claim:
 
 
 def claims(rows: Rows) -> list[Claim]:
-    """The claims of the paper's section 5, in its order of experiments."""
-    return [
-        _at_or_above(rows, "RBF-RankSVM", "exact RBF-RankSVM"),
-        _at_or_above(rows, "RFAUC", "RFAUC"),
-        _at_or_above(rows, "Linear RankSVM", "Linear RankSVM"),
-        _faster_than_kernel(rows),
-        _landmarks_against_random_features(rows),
-        _kernel_above_linear(rows),
-        _stochastic_as_good(rows),
-        _stochastic_above_online(rows),
-        _solam_above_oam(rows),
-        _averaging_helps(rows),
-        _steady(rows),
-        _solam_stuck(rows),
-    ]
-
-
-# Each claim ----------------------------------------------------------------------------------------
+    """Check the claims of the paper's section 5, in the order of its experiments."""
+    untested: Finding = ("not tested", _NOTHING)
+    return [Claim(text, *(check(rows) or untested)) for text, check in _CLAIMS.items()]
 
 
 def _verdict(holds: Iterable[bool], needed: float = MOST) -> Verdict:
-    results = list(holds)
-    if not results:
-        return "not tested"
-    share = sum(results) / len(results)
+    share = statistics.fmean(holds)
     return "confirmed" if share >= needed else "mixed" if share >= 0.5 else "not confirmed"
 
 
-def _gains(rows: Rows, experiment: str, one: str, other: str) -> dict[str, float]:
-    """By how many points one method is above another, by data set."""
-    gains = {}
-    for data in published.DATASETS:
-        means = paired_means(rows, experiment, data, (one, other), auc)
-        if means is not None:
-            gains[data] = means[0] - means[1]
-    return gains
-
-
-def _points(value: float) -> str:
-    return signed(value, show_auc)
-
-
-def _extremes(values: Mapping[str, float]) -> str:
-    low, high = min(values, key=values.__getitem__), max(values, key=values.__getitem__)
-    if len(values) == 1:
-        return f"{_points(values[low])} points"
-    return f"from {_points(values[low])} ({low}) to {_points(values[high])} ({high}) points"
+def _on(holds: Iterable[bool]) -> str:
+    """Count the data sets on which something holds."""
+    found = list(holds)
+    return f"{sum(found)} of {count(len(found), 'data set')}"
 
 
 def _listed(values: Mapping[str, float]) -> str:
-    return ", ".join(f"{data} {_points(value)}" for data, value in values.items())
+    return ", ".join(f"{name} {signed(value)}" for name, value in values.items())
 
 
-def _sets(number: int) -> str:
-    return count(number, "data set")
+def _range(values: Mapping[str, float], show: Callable[[float], str] = signed) -> str:
+    """Show the lowest and the highest value with their data sets, and the median."""
+    low, high = min(values, key=values.__getitem__), max(values, key=values.__getitem__)
+    middle = show(statistics.median(values.values()))
+    return f"{show(values[low])} ({low}) to {show(values[high])} ({high}), median {middle}"
 
 
-def _untested(text: str, what: str) -> Claim:
-    return Claim(text, "not tested", f"No data set has results of {what}.")
-
-
-def _at_or_above(rows: Rows, other: str, told: str) -> Claim:
-    text = f"NBAUC ranks at least as well as {told}"
-    gains = _gains(rows, "batch", "NBAUC", other)
-    if not gains:
-        return _untested(text, f"both NBAUC and {other}")
-    below = {data: gain for data, gain in gains.items() if gain < -EQUAL}
-    return Claim(
-        text,
-        _verdict(data not in below for data in gains),
-        f"At or above on {len(gains) - len(below)} of {_sets(len(gains))} "
-        f"(equal within {EQUAL} points), {_extremes(gains)}"
-        + (f"; below on {_listed(below)}." if below else "."),
-    )
-
-
-def _ratios(rows: Rows, experiment: str, slow: str, fast: str, measure: Any) -> dict[str, float]:
-    """How many times as long one method takes as another, by data set."""
-    ratios = {}
-    for data in published.DATASETS:
-        means = paired_means(rows, experiment, data, (slow, fast), measure)
-        if means is not None and means[1] > 0:
-            ratios[data] = means[0] / means[1]
-    return ratios
+def _ratios(rows: Rows, experiment: str, slow: str, fast: str, measure: Measure) -> dict[str, float]:
+    """Return how many times as long one method takes as another, by data set."""
+    means = results.paired_means(rows, experiment, (slow, fast), measure)
+    return {data: longer / shorter for data, (longer, shorter) in means.items() if shorter > 0}
 
 
 def _times(ratio: float) -> str:
-    """A ratio with two or three figures."""
+    """Show a ratio with two or three figures."""
     return f"{ratio:,.0f}" if ratio >= 100 else f"{ratio:.1f}" if ratio >= 1 else f"{ratio:.2g}"
 
 
-def _ratio_range(ratios: Mapping[str, float]) -> str:
-    low, high = min(ratios, key=ratios.__getitem__), max(ratios, key=ratios.__getitem__)
-    if len(ratios) == 1:
-        return f"{_times(ratios[low])} on {low}"
-    middle = statistics.median(ratios.values())
-    return f"{_times(ratios[low])} ({low}) to {_times(ratios[high])} ({high}), median {_times(middle)}"
+def _at_or_above(other: str, rows: Rows) -> Finding | None:
+    found = gains(rows, "batch", "NBAUC", other)
+    if not found:
+        return None
+    below = {data: gain for data, gain in found.items() if gain < -EQUAL}
+    holds = [data not in below for data in found]
+    return _verdict(holds), (
+        f"At or above on {_on(holds)} (equal within {EQUAL} points), from {_range(found)} points"
+        + (f"; below on {_listed(below)}." if below else ".")
+    )
 
 
-def _faster_than_kernel(rows: Rows) -> Claim:
-    text = "NBAUC trains faster than exact RBF-RankSVM"
-    ratios = _ratios(rows, "batch", "RBF-RankSVM", "NBAUC", training_seconds)
+def _faster_than_kernel(rows: Rows) -> Finding | None:
+    ratios = _ratios(rows, "batch", "RBF-RankSVM", "NBAUC", results.training_seconds)
     stopped = [
-        data
-        for data in published.DATASETS
-        if any(row["status"] == "stopped" for row in seeds_of(rows, "batch", data, "RBF-RankSVM"))
-        and data not in ratios
+        row["data"]
+        for row in results.rows_of(rows, "batch")
+        if (row["method"], row["status"]) == ("RBF-RankSVM", "stopped") and row["data"] not in ratios
     ]
-    halted = f" Not counted: {', '.join(stopped)}, where RBF-RankSVM was stopped." if stopped else ""
+    names = ", ".join(dict.fromkeys(stopped))
+    excluded = f" Not counted: {names}, where RBF-RankSVM was stopped." if names else ""
     if not ratios:
-        claim = _untested(text, "both NBAUC and RBF-RankSVM")
-        return Claim(text, claim.verdict, claim.evidence + halted)
-    faster = sum(ratio > 1.0 for ratio in ratios.values())
-    far = sum(ratio >= MAGNITUDES for ratio in ratios.values())
-    return Claim(
-        text,
-        _verdict(ratio > 1.0 for ratio in ratios.values()),
-        f"Faster on {faster} of {_sets(len(ratios))}, {MAGNITUDES:g} times and more on {far}; "
-        f"RBF-RankSVM's time over NBAUC's, embedding included, is {_ratio_range(ratios)}.{halted}",
+        return "not tested", _NOTHING + excluded
+    holds = [ratio > 1.0 for ratio in ratios.values()]
+    return _verdict(holds), (
+        f"Faster on {_on(holds)}, {MAGNITUDES:g} times and more on "
+        f"{sum(ratio >= MAGNITUDES for ratio in ratios.values())}; RBF-RankSVM's time over NBAUC's, "
+        f"embedding included, is {_range(ratios, _times)}.{excluded}"
     )
 
 
-def _landmarks_against_random_features(rows: Rows) -> Claim:
-    text = "k-means landmarks make better features than random Fourier features, on most data sets"
-    gains = _gains(rows, "batch", "NBAUC", "RFAUC")
-    if not gains:
-        return _untested(text, "both NBAUC and RFAUC")
-    above = sum(gain > EQUAL for gain in gains.values())
-    below = sum(gain < -EQUAL for gain in gains.values())
-    verdict: Verdict = "mixed"
-    if 2 * above > len(gains):
-        verdict = "confirmed"
-    elif above <= below:
-        verdict = "not confirmed"
-    return Claim(
-        text,
-        verdict,
+def _landmarks(rows: Rows) -> Finding | None:
+    found = gains(rows, "batch", "NBAUC", "RFAUC")
+    if not found:
+        return None
+    above = sum(gain > EQUAL for gain in found.values())
+    below = sum(gain < -EQUAL for gain in found.values())
+    most, few = 2 * above > len(found), above <= below
+    return "confirmed" if most else "not confirmed" if few else "mixed", (
         f"Landmarks are better on {above}, worse on {below} and equal (within {EQUAL} points) on "
-        f"{len(gains) - above - below} of {_sets(len(gains))}; the median difference is "
-        f"{_points(statistics.median(gains.values()))}, {_extremes(gains)}.",
+        f"{len(found) - above - below} of {count(len(found), 'data set')}, from {_range(found)} points."
     )
 
 
-def _kernel_above_linear(rows: Rows) -> Claim:
-    text = "Both RBF-RankSVMs rank better than Linear RankSVM, except on protein"
-    kernels = ("RBF-RankSVM", "RBF-RankSVM (subsample)")
-    gains = {kernel: _gains(rows, "batch", kernel, "Linear RankSVM") for kernel in kernels}
-    holds: dict[str, bool] = {}
-    for data in published.DATASETS:
-        found = [gains[kernel][data] for kernel in kernels if data in gains[kernel]]
-        if found:
-            sign = -1.0 if data == "protein" else 1.0
-            holds[data] = all(sign * gain > EQUAL for gain in found)
-    if not holds:
-        return _untested(text, "Linear RankSVM and an RBF-RankSVM")
-    against = []
-    for data in (data for data, held in holds.items() if not held):
-        mine = [
-            f"{kernel} {_points(gains[kernel][data])}" for kernel in kernels if data in gains[kernel]
-        ]
-        against.append(f"{data} ({', '.join(mine)})")
-    protein = "" if "protein" in holds else " protein was not tested."
-    return Claim(
-        text,
-        _verdict(holds.values()),
-        f"As claimed on {sum(holds.values())} of {_sets(len(holds))} (by more than {EQUAL} points)"
-        + (f"; not on {', '.join(against)}." if against else ".")
-        + protein,
+def _kernel_above_linear(rows: Rows) -> Finding | None:
+    by_data: dict[str, dict[str, float]] = {data: {} for data in published.DATASETS}
+    for kernel in ("RBF-RankSVM", "RBF-RankSVM (subsample)"):
+        for data, gain in gains(rows, "batch", kernel, "Linear RankSVM").items():
+            by_data[data][kernel] = gain
+    tested = {data: found for data, found in by_data.items() if found}
+    if not tested:
+        return None
+    holds = {
+        data: all((-gain if data == "protein" else gain) > EQUAL for gain in found.values())
+        for data, found in tested.items()
+    }
+    against = ", ".join(f"{data} ({_listed(tested[data])})" for data in tested if not holds[data])
+    return _verdict(holds.values()), (
+        f"As claimed on {_on(holds.values())} (by more than {EQUAL} points)"
+        + (f"; not on {against}." if against else ".")
+        + ("" if "protein" in tested else " protein was not tested.")
     )
 
 
-def _stochastic_as_good(rows: Rows) -> Claim:
-    text = "NSAUC ranks as well as NBAUC in a fraction of the learning time"
-    gains = _gains(rows, "stochastic", "NSAUC", "NBAUC")
-    ratios = _ratios(rows, "stochastic", "NBAUC", "NSAUC", learning_seconds)
-    both = [data for data in gains if data in ratios]
+def _stochastic_as_good(rows: Rows) -> Finding | None:
+    found = gains(rows, "stochastic", "NSAUC", "NBAUC")
+    ratios = _ratios(rows, "stochastic", "NBAUC", "NSAUC", results.learning_seconds)
+    both = [data for data in found if data in ratios]
     if not both:
-        return _untested(text, "both NSAUC and NBAUC")
-    near = sum(gains[data] >= -NEAR for data in both)
-    faster = sum(ratios[data] > 1.0 for data in both)
-    worst = min(both, key=gains.__getitem__)
-    return Claim(
-        text,
-        _verdict(gains[data] >= -NEAR and ratios[data] > 1.0 for data in both),
-        f"No more than {NEAR} points below on {near} of {_sets(len(both))} ({_listed(gains)}; lowest "
-        f"on {worst}), faster on {faster}; NBAUC's learning time over NSAUC's is "
-        f"{_ratio_range(ratios)}.",
+        return None
+    near = {data: found[data] >= -NEAR for data in both}
+    faster = {data: ratios[data] > 1.0 for data in both}
+    return _verdict(near[data] and faster[data] for data in both), (
+        f"No more than {NEAR} points below on {_on(near.values())} ({_listed(found)}; lowest on "
+        f"{min(both, key=found.__getitem__)}), faster on {sum(faster.values())}; NBAUC's learning time "
+        f"over NSAUC's is {_range(ratios, _times)}."
     )
 
 
-def _stochastic_above_online(rows: Rows) -> Claim:
-    text = "NSAUC ranks better than the online methods NOAM and NSOLAM"
-    gains = {other: _gains(rows, "stochastic", "NSAUC", other) for other in ("NOAM", "NSOLAM")}
-    if not any(gains.values()):
-        return _untested(text, "NSAUC and an online method")
-    told = [
-        f"above {other} on {sum(gain > EQUAL for gain in each.values())} of {_sets(len(each))} "
-        f"({_listed(each)})"
-        for other, each in gains.items()
-        if each
-    ]
-    return Claim(
-        text,
-        _verdict(gain > EQUAL for each in gains.values() for gain in each.values()),
-        f"By more than {EQUAL} points, {'; '.join(told)}.",
-    )
-
-
-def _solam_above_oam(rows: Rows) -> Claim:
-    text = "NSOLAM ranks better than NOAM"
-    gains = _gains(rows, "stochastic", "NSOLAM", "NOAM")
-    if not gains:
-        return _untested(text, "both NSOLAM and NOAM")
-    above = [gain > EQUAL for gain in gains.values()]
-    return Claim(
-        text,
-        _verdict(above),
-        f"Above by more than {EQUAL} points on {sum(above)} of {_sets(len(above))} ({_listed(gains)}).",
-    )
+def _above(one: str, others: tuple[str, ...], rows: Rows) -> Finding | None:
+    found = {other: gains(rows, "stochastic", one, other) for other in others}
+    holds = {other: [g > EQUAL for g in each.values()] for other, each in found.items() if each}
+    if not holds:
+        return None
+    counts = [f"above {other} on {_on(holds[other])} ({_listed(found[other])})" for other in holds]
+    evidence = f"By more than {EQUAL} points, {'; '.join(counts)}."
+    return _verdict(itertools.chain(*holds.values())), evidence
 
 
 def _by_epochs(rows: Rows, method: str) -> dict[str, dict[int, float]]:
-    """Mean AUC by epoch count, by data set."""
-    found = {}
-    for data in published.LARGE_DATASETS:
-        points = mean_curve(curves(rows, data, method))
-        if points:
-            found[data] = {epochs: mean for epochs, mean, _ in points}
-    return found
+    """Return the mean AUC by epoch count, for each data set with a curve."""
+    found = {data: mean_curve(curves(rows, data, method)) for data in published.LARGE_DATASETS}
+    return {data: {n: mean for n, mean, _ in points} for data, points in found.items() if points}
 
 
-def _averaging_helps(rows: Rows) -> Claim:
-    text = "Averaging helps: NSAUC is at or above NSVMSGD2 at each number of epochs"
+def _averaging_helps(rows: Rows) -> Finding | None:
     averaged, last = _by_epochs(rows, "NSAUC"), _by_epochs(rows, "NSVMSGD2")
-    gains = {
-        data: {
-            epochs: averaged[data][epochs] - last[data][epochs]
-            for epochs in averaged[data].keys() & last[data]
-        }
+    found = {
+        data: [averaged[data][epochs] - last[data][epochs] for epochs in shared]
         for data in averaged
-        if data in last
+        if (shared := averaged[data].keys() & last.get(data, {}))
     }
-    gains = {data: each for data, each in gains.items() if each}
-    if not gains:
-        return _untested(text, "both NSAUC and NSVMSGD2 by epochs")
-    points = [gain for each in gains.values() for gain in each.values()]
-    held = sum(min(each.values()) >= -EQUAL for each in gains.values())
-    means = {data: statistics.fmean(each.values()) for data, each in gains.items()}
-    helped = sum(mean > EQUAL for mean in means.values())
-    never_below = _verdict(gain >= -EQUAL for gain in points)
-    # At or above alone would hold of two equal methods; the paper saw a gain on four of six.
-    helps = 2 * helped >= len(gains)
-    verdict: Verdict = (
-        never_below if helps else "mixed" if never_below == "confirmed" and helped else "not confirmed"
-    )
-    return Claim(
-        text,
-        verdict,
-        f"At or above (within {EQUAL} points) at {sum(gain >= -EQUAL for gain in points)} of "
-        f"{len(points)} points, at every number of epochs on {held} of {_sets(len(gains))}; "
-        f"above in the mean over epochs on {helped} ({_listed(means)}); the lowest point is "
-        f"{_points(min(points))}.",
-    )
-
-
-def _steady(rows: Rows) -> Claim:
-    text = "NSAUC's AUC does not fluctuate with the number of epochs"
-    found = {data: each for data, each in _by_epochs(rows, "NSAUC").items() if len(each) > 1}
     if not found:
-        return _untested(text, "NSAUC at several numbers of epochs")
-    ranges = {data: max(each.values()) - min(each.values()) for data, each in found.items()}
-    falls = {data: _largest_fall(each) for data, each in found.items()}
+        return None
+    points = list(itertools.chain(*found.values()))
+    holds = [gain >= -EQUAL for gain in points]
+    means = {data: statistics.fmean(each) for data, each in found.items()}
+    helped = sum(mean > EQUAL for mean in means.values())
+    verdict = _verdict(holds)
+    # Two equal methods are at or above each other, so a gain is needed; the paper has it on 4 of 6.
+    if 2 * helped < len(found):
+        verdict = "mixed" if verdict == "confirmed" and helped else "not confirmed"
+    return verdict, (
+        f"At or above (within {EQUAL} points) at {sum(holds)} of {len(points)} points, at every "
+        f"number of epochs on {_on(min(each) >= -EQUAL for each in found.values())}; above in the mean "
+        f"over epochs on {helped} ({_listed(means)}); the lowest point is {signed(min(points))}."
+    )
+
+
+def _steady(rows: Rows) -> Finding | None:
+    found = _by_epochs(rows, "NSAUC")
+    by_data = {data: [each[n] for n in sorted(each)] for data, each in found.items() if len(each) > 1}
+    if not by_data:
+        return None
+    ranges = {data: max(aucs) - min(aucs) for data, aucs in by_data.items()}
+    holds = [value <= STEADY for value in ranges.values()]
+    falls = {d: max(0.0, *(a - b for a, b in itertools.pairwise(v))) for d, v in by_data.items()}
     worst = max(falls, key=falls.__getitem__)
     listed = ", ".join(f"{data} {value:.2f}" for data, value in ranges.items())
-    return Claim(
-        text,
-        _verdict((value <= STEADY for value in ranges.values()), ALL),
-        f"From the lowest to the highest over the epoch counts are at most {STEADY} points on "
-        f"{sum(value <= STEADY for value in ranges.values())} of {_sets(len(ranges))} ({listed}); the "
-        f"largest fall from one count to the next is {falls[worst]:.2f} points ({worst}).",
+    return _verdict(holds, ALL), (
+        f"Its range over the epoch counts is at most {STEADY} points on {_on(holds)} ({listed}); the "
+        f"largest fall from one count to the next is {falls[worst]:.2f} points ({worst})."
     )
 
 
-def _largest_fall(by_epochs: Mapping[int, float]) -> float:
-    values = [by_epochs[epochs] for epochs in sorted(by_epochs)]
-    return max(0.0, *(before - after for before, after in itertools.pairwise(values)))
+def _solam_stuck(rows: Rows) -> Finding | None:
+    found = _by_epochs(rows, "NSOLAM")
+    rises = {d: each[max(each)] - each[1] for d, each in found.items() if 1 in each and len(each) > 1}
+    if not rises:
+        return None
+    stuck = [rise < NO_GAIN for rise in rises.values()]
+    evidence = f"It gains less than {NO_GAIN} points from one epoch to the last on {_on(stuck)}"
+    return _verdict(stuck, ALL), f"{evidence} ({_listed(rises)})."
 
 
-def _solam_stuck(rows: Rows) -> Claim:
-    text = "NSOLAM does not improve after its first epoch"
-    found = {
-        data: each for data, each in _by_epochs(rows, "NSOLAM").items() if 1 in each and len(each) > 1
-    }
-    if not found:
-        return _untested(text, "NSOLAM at one epoch and at more")
-    gains = {data: each[max(each)] - each[1] for data, each in found.items()}
-    stuck = [gain < NO_GAIN for gain in gains.values()]
-    return Claim(
-        text,
-        _verdict(stuck, ALL),
-        f"Gains less than {NO_GAIN} points from one epoch to the last on {sum(stuck)} of "
-        f"{_sets(len(stuck))} ({_listed(gains)}).",
-    )
+_CLAIMS: dict[str, Callable[[Rows], Finding | None]] = {
+    "NBAUC ranks at least as well as exact RBF-RankSVM": partial(_at_or_above, "RBF-RankSVM"),
+    "NBAUC ranks at least as well as RFAUC": partial(_at_or_above, "RFAUC"),
+    "NBAUC ranks at least as well as Linear RankSVM": partial(_at_or_above, "Linear RankSVM"),
+    "NBAUC trains faster than exact RBF-RankSVM": _faster_than_kernel,
+    "k-means landmarks make better features than random Fourier ones on most data sets": _landmarks,
+    "Both RBF-RankSVMs rank better than Linear RankSVM, except on protein": _kernel_above_linear,
+    "NSAUC ranks as well as NBAUC in a fraction of the learning time": _stochastic_as_good,
+    "NSAUC ranks better than the online methods NOAM and NSOLAM": partial(
+        _above, "NSAUC", ("NOAM", "NSOLAM")
+    ),
+    "NSOLAM ranks better than NOAM": partial(_above, "NSOLAM", ("NOAM",)),
+    "Averaging helps: NSAUC is at or above NSVMSGD2 at each number of epochs": _averaging_helps,
+    "NSAUC's AUC does not fluctuate with the number of epochs": _steady,
+    "NSOLAM does not improve after its first epoch": _solam_stuck,
+}

@@ -1,38 +1,44 @@
-"""The paper's Figure 1 from result rows: test AUC against the number of epochs."""
+"""The paper's Figure 1 from result rows: test AUC by the number of epochs."""
 
 from __future__ import annotations
 
 import statistics
+import textwrap
 from pathlib import Path
 from typing import Any
 
-from aucmax.paper import published
-from aucmax.paper.result_tables import QUICK, Rows, is_done, notes_of, seeds_of, why_no_data
+import numpy as np
+
+from aucmax.paper import results
+from aucmax.paper.methods import LANDMARKS
+from aucmax.paper.published import EPOCH_METHODS, EPOCHS, LARGE_DATASETS
+from aucmax.paper.results import Rows, is_done, seeds_of
 from aucmax.runtime.output_files import replacing
 
-#: Colours of Okabe and Ito, told apart by the colour-blind; shapes and dashes tell them apart in grey.
+#: Colours of Okabe and Ito, which the colour-blind can distinguish; shapes and dashes do it in grey.
 _LOOKS: dict[str, dict[str, Any]] = {
     "NSAUC": {"color": "#0072B2", "marker": "o", "linestyle": "-"},
     "NSVMSGD2": {"color": "#D55E00", "marker": "^", "linestyle": "--"},
     "NSOLAM": {"color": "#009E73", "marker": "s", "linestyle": ":"},
 }
 
-_TICKS = (1, 10, 100, 400)
+_TICKS = (1, 10, 100, EPOCHS[-1])
 
 Curve = list[dict[str, float]]
 
 
 def curves(rows: Rows, data: str, method: str) -> list[Curve]:
-    """The curve of each seed that ended."""
-    return [
-        list(row["curve"])
-        for row in seeds_of(rows, "epochs", data, method)
-        if is_done(row) and row.get("curve")
-    ]
+    """Return the curve of each seed that ended."""
+    seeds = seeds_of(rows, "epochs", data, method)
+    return [list(row["curve"]) for row in seeds if is_done(row) and row.get("curve")]
+
+
+def _mean_and_spread(values: list[float]) -> tuple[float, float]:
+    return statistics.fmean(values), statistics.stdev(values) if len(values) > 1 else 0.0
 
 
 def mean_curve(of_seeds: list[Curve]) -> list[tuple[int, float, float]]:
-    """Epochs, mean AUC in percent, and its standard deviation over seeds (0 for one seed).
+    """Return epochs, mean AUC in percent, and its standard deviation over seeds (0 for one seed).
 
     >>> one = {"epochs": 1, "auc": 0.5, "seconds": 1.0}
     >>> other = one | {"auc": 0.75}
@@ -43,16 +49,11 @@ def mean_curve(of_seeds: list[Curve]) -> list[tuple[int, float, float]]:
     for curve in of_seeds:
         for point in curve:
             by_epochs.setdefault(int(point["epochs"]), []).append(100.0 * point["auc"])
-    return [
-        (epochs, statistics.fmean(values), statistics.stdev(values) if len(values) > 1 else 0.0)
-        for epochs, values in sorted(by_epochs.items())
-    ]
+    return [(epochs, *_mean_and_spread(values)) for epochs, values in sorted(by_epochs.items())]
 
 
 def seconds_per_epoch(of_seeds: list[Curve]) -> tuple[float, float] | None:
-    """Mean and standard deviation over the segments of the epoch grid, of all seeds.
-
-    A segment runs from one epoch count of the curve to the next, the first from the start.
+    """Return mean and standard deviation over the segments between epoch counts, of all seeds.
 
     >>> first = {"epochs": 1, "auc": 0.9, "seconds": 2.0}
     >>> last = {"epochs": 3, "auc": 0.9, "seconds": 8.0}
@@ -65,13 +66,11 @@ def seconds_per_epoch(of_seeds: list[Curve]) -> tuple[float, float] | None:
         for point in sorted(curve, key=lambda point: point["epochs"]):
             paces.append((point["seconds"] - seconds) / (point["epochs"] - epochs))
             epochs, seconds = point["epochs"], point["seconds"]
-    if not paces:
-        return None
-    return statistics.fmean(paces), statistics.stdev(paces) if len(paces) > 1 else 0.0
+    return _mean_and_spread(paces) if paces else None
 
 
 def need_matplotlib() -> None:
-    """Refuse to go on without it, before any work is done."""
+    """Raise an error if matplotlib is not installed."""
     try:
         import matplotlib.figure  # noqa: F401
     except ImportError:
@@ -81,24 +80,23 @@ def need_matplotlib() -> None:
 
 
 def figure1(rows: Rows, path: str | Path) -> Path:
-    """Draw Figure 1 to a .png, .svg or .pdf file.
-
-    The file is written beside and renamed: a crash leaves an older one whole.
-    """
+    """Draw Figure 1 to a .png, .svg or .pdf file; an older file is replaced as a whole."""
     path = Path(path)
     kind = path.suffix.lower().lstrip(".")
-    if kind not in ("png", "svg", "pdf"):
+    # The date of a file is left out, so that the same rows give the same bytes.
+    stamps: dict[str, dict[str, None]] = {
+        "png": {},
+        "svg": {"Date": None},
+        "pdf": {"CreationDate": None},
+    }
+    if kind not in stamps:
         raise ValueError(f"The figure's file must end in .png, .svg or .pdf, not {path.name!r}.")
     if not path.absolute().parent.is_dir():
-        raise FileNotFoundError(
-            f"There is no folder {path.parent} to save {path.name} in: make it first."
-        )
+        raise FileNotFoundError(f"There is no folder {path.parent} for {path.name}: make it first.")
     need_matplotlib()
     import matplotlib
     from matplotlib.figure import Figure
 
-    # What differs from run to run is left out of the file: the same rows make the same picture.
-    stamp = {"png": {}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}[kind]
     settings: Any = {
         "font.size": 8,
         "axes.linewidth": 0.6,
@@ -106,15 +104,13 @@ def figure1(rows: Rows, path: str | Path) -> Path:
         "pdf.fonttype": 42,
     }
     with matplotlib.rc_context(settings), replacing(path) as file:
-        _draw(rows, Figure()).savefig(file, format=kind, dpi=200, metadata=stamp)
+        _draw(rows, Figure()).savefig(file, format=kind, dpi=200, metadata=stamps[kind])
     return path
 
 
 def _draw(rows: Rows, figure: Any) -> Any:
-    """Six panels, and beneath them what they show."""
-    from matplotlib.ticker import FixedLocator, NullLocator
-
-    notes = {data: _notes(rows, data) for data in published.LARGE_DATASETS}
+    """Draw six panels, with an explanation under them."""
+    notes = {data: _notes(rows, data) for data in LARGE_DATASETS}
     under = _explanation(rows, notes)
     text = 0.15 * len(under)  # inches
     height = 5.1 + text
@@ -122,102 +118,73 @@ def _draw(rows: Rows, figure: Any) -> Any:
     bottom = (0.55 + text) / height
     figure.subplots_adjust(left=0.085, right=0.985, top=0.95, bottom=bottom, wspace=0.27, hspace=0.32)
     panels = figure.subplots(2, 3)
-    for k, (data, axes) in enumerate(zip(published.LARGE_DATASETS, panels.flat, strict=True)):
+    drawn = []
+    for k, (data, axes) in enumerate(zip(LARGE_DATASETS, panels.flat, strict=True)):
         axes.set_title(f"({'abcdef'[k]}) {data}{'*' if notes[data] else ''}", fontsize=9)
-        if not _panel(rows, data, axes):
-            missing = "not run" if why_no_data(rows, data) is None else "no data"
-            axes.text(
-                0.5, 0.5, missing, transform=axes.transAxes, ha="center", va="center", color="#777777"
-            )
-            axes.set(xticks=[], yticks=[])
-            axes.spines[:].set_color("#cccccc")
-            continue
-        axes.set_xscale("log")
-        axes.set_xlim(0.85, max(_TICKS) * 1.2)
-        axes.xaxis.set_major_locator(FixedLocator(_TICKS))
-        axes.xaxis.set_minor_locator(NullLocator())
-        axes.set_xticklabels([str(tick) for tick in _TICKS])
-        axes.ticklabel_format(axis="y", useOffset=False, style="plain")
-        axes.grid(axis="y", color="#e4e4e4", linewidth=0.5)
-        axes.set_axisbelow(True)
-        axes.spines[["top", "right"]].set_visible(False)
-        if k >= 3 or not curves_exist(rows, published.LARGE_DATASETS[k + 3]):
-            axes.set_xlabel("epochs")
-        if k % 3 == 0:
+        drawn.append(_panel(rows, data, axes))
+        if k % 3 == 0 and drawn[k]:
             axes.set_ylabel("test AUC, %")
+    for k, axes in enumerate(panels.flat):  # epochs are labelled on the lowest panel of each column
+        if drawn[k] and (k >= 3 or not drawn[k + 3]):
+            axes.set_xlabel("epochs")
     figure.align_ylabels(panels[:, 0])
-    figure.text(
-        0.02,
-        (0.06 + text) / height,
-        "\n".join(under),
-        va="top",
-        fontsize=7.2,
-        linespacing=1.35,
-        parse_math=False,  # a reason may hold any sign
-    )
+    look: Any = {"va": "top", "fontsize": 7.2, "linespacing": 1.35}
+    # A reason may contain a dollar sign.
+    figure.text(0.02, (0.06 + text) / height, "\n".join(under), parse_math=False, **look)
     return figure
 
 
-def curves_exist(rows: Rows, data: str) -> bool:
-    """Whether a data set has any curve."""
-    return any(curves(rows, data, method) for method in published.EPOCH_METHODS)
-
-
 def _panel(rows: Rows, data: str, axes: Any) -> bool:
-    """The curves of a data set; False where there are none."""
+    """Draw the curves of a data set, and return whether there are any."""
     low, high = float("inf"), float("-inf")
-    for method in published.EPOCH_METHODS:
+    for method in EPOCH_METHODS:
         of_seeds = curves(rows, data, method)
         points, pace = mean_curve(of_seeds), seconds_per_epoch(of_seeds)
         if pace is None:
             continue
-        epochs, means, spreads = (list(values) for values in zip(*points, strict=True))
+        epochs, means, spreads = np.transpose(points)
         label = f"{method} ({_seconds(*pace)} s)"
         axes.plot(epochs, means, label=label, linewidth=1.3, markersize=3.4, **_LOOKS[method])
-        below = [mean - spread for mean, spread in zip(means, spreads, strict=True)]
-        above = [mean + spread for mean, spread in zip(means, spreads, strict=True)]
+        below, above = means - spreads, means + spreads
         if len(of_seeds) > 1:
-            axes.fill_between(
-                epochs, below, above, color=_LOOKS[method]["color"], alpha=0.18, linewidth=0
-            )
+            colour = _LOOKS[method]["color"]
+            axes.fill_between(epochs, below, above, color=colour, alpha=0.18, linewidth=0)
         low, high = min(low, *below), max(high, *above)
     if high < low:
+        look: Any = {"ha": "center", "va": "center", "color": "#777777"}
+        axes.text(0.5, 0.5, results.absent(rows, data), transform=axes.transAxes, **look)
+        axes.set(xticks=[], yticks=[])
+        axes.spines[:].set_color("#cccccc")
         return False
     span = max(high - low, 0.02)
-    # Room beneath the curves for the legend.
-    axes.set_ylim(low - 0.55 * span, high + 0.08 * span)
-    axes.legend(
-        loc="lower center",
-        fontsize=6.4,
-        facecolor="white",
-        edgecolor="none",
-        framealpha=1.0,
-        handlelength=2.6,
-        labelspacing=0.25,
-    )
+    axes.set(xscale="log", xlim=(0.85, max(_TICKS) * 1.2))
+    axes.set_ylim(low - 0.55 * span, high + 0.08 * span)  # the legend is beneath the curves
+    axes.set_xticks(_TICKS, [str(tick) for tick in _TICKS])
+    axes.set_xticks([], minor=True)
+    axes.ticklabel_format(axis="y", useOffset=False, style="plain")
+    axes.grid(axis="y", color="#e4e4e4", linewidth=0.5)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
+    box: Any = {"facecolor": "white", "edgecolor": "none", "framealpha": 1.0}
+    axes.legend(loc="lower center", fontsize=6.4, handlelength=2.6, labelspacing=0.25, **box)
     return True
 
 
 def _seconds(mean: float, spread: float) -> str:
-    """As many decimals as the mean's size asks for."""
+    """Show seconds with more decimals the smaller they are."""
     decimals = sum(mean < bound for bound in (100, 10, 0.1, 0.01))
     return f"{mean:.{decimals}f} ± {spread:.{decimals}f}"
 
 
 def _notes(rows: Rows, data: str) -> list[str]:
-    """What was done otherwise for a data set."""
-    used = seeds_of(rows, "data", data)
-    for method in published.EPOCH_METHODS:
-        used = used + seeds_of(rows, "epochs", data, method)
-    return list(dict.fromkeys(text for row in used for text in notes_of(row)))
+    """Return the notes on the data and on the methods of the figure."""
+    used = [row for row in results.rows_of(rows, "epochs") if row["data"] == data]
+    return results.notes_of(*seeds_of(rows, "data", data), *used)
 
 
 def _explanation(rows: Rows, notes: dict[str, list[str]]) -> list[str]:
-    """The lines under the figure."""
-    import textwrap
-
-    used = [row for data in published.LARGE_DATASETS for m in published.EPOCH_METHODS
-            for row in seeds_of(rows, "epochs", data, m)]  # fmt: skip
+    """Return the lines under the figure."""
+    used = results.rows_of(rows, "epochs")
     seeds = len({row["seed"] for row in used if is_done(row)})
     text = (
         "Figure 1. Test AUC of the stochastic methods against the number of epochs. In parentheses: "
@@ -226,20 +193,16 @@ def _explanation(rows: Rows, notes: dict[str, list[str]]) -> list[str]:
     )
     if seeds > 1:
         text += f" Lines are means over up to {seeds} seeds, bands ± one standard deviation."
-    landmarks = {row.get("landmarks") or published.LANDMARKS for row in used}
-    if landmarks - {published.LANDMARKS}:
-        text += (
-            f" With {' and '.join(f'{n:,}' for n in sorted(landmarks))} landmarks (the paper: 1,600)."
-        )
+    if numbers := results.other_landmarks(used):
+        text += f" With {numbers} landmarks (the paper: {LANDMARKS:,})."
     paragraphs = [text]
     if any(row.get("quick") for row in used):
-        paragraphs.insert(0, f"{QUICK}.")
-    told: dict[str, list[str]] = {}
+        paragraphs.insert(0, f"{results.QUICK_WARNING}.")
+    by_note: dict[str, list[str]] = {}
     for data, texts in notes.items():
-        for each in texts:
-            told.setdefault(each, []).append(data)
-    if told:
-        paragraphs.append(
-            "* " + "; ".join(f"{', '.join(on)}: {each}" for each, on in told.items()) + "."
-        )
+        for note in texts:
+            by_note.setdefault(note, []).append(data)
+    if by_note:
+        listed = [f"{', '.join(on)}: {note}" for note, on in by_note.items()]
+        paragraphs.append("* " + "; ".join(listed) + ".")
     return [line for paragraph in paragraphs for line in textwrap.wrap(paragraph, 142)]

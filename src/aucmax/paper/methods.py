@@ -1,8 +1,8 @@
-"""The paper's acronyms as estimators, with its grids in our units.
+"""The paper's methods by name, with its grids in our units.
 
-The paper writes its batch objectives as ``1/2 ||w||^2 + C sum over pairs``; ours is
-``1/2 ||w||^2 + C n/(n_pos n_neg) sum over pairs``. A grid of the paper's C therefore depends on the
-class counts, and is made from the labels. Its stochastic lambda is ``alpha`` in both.
+The paper minimises ``1/2 ||w||^2 + C * (sum over pairs)``, and we minimise
+``1/2 ||w||^2 + C n/(n_pos n_neg) * (sum over pairs)``. A grid of C therefore depends on the class
+counts, and is a function of the labels. The paper's ``lambda`` is our ``alpha``, and ``1/(C n)``.
 """
 
 from __future__ import annotations
@@ -12,157 +12,159 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
 from aucmax.estimators.baselines import KernelRankSVM, OAMClassifier, SOLAMClassifier
 from aucmax.estimators.classifiers import KernelAUCClassifier, LinearAUCClassifier
+from aucmax.estimators.search import KernelAUCClassifierCV, LinearAUCClassifierCV
 from aucmax.estimators.streaming import SGDAUCClassifier
 from aucmax.features.nystroem import NystroemFeatures
 
-__all__ = ["METHODS", "Method"]
+__all__ = ["LANDMARKS", "METHODS", "Method"]
 
-#: Landmarks, and random Fourier features, in all of the paper.
+Grid = dict[str, list[float]]
+
+#: The number of landmarks, or of random Fourier features, in all of the paper's experiments.
 LANDMARKS = 1600
 
-#: ``{2^-15, ..., 2^10}`` and ``{2^-5, ..., 2^5}``, in the paper's unit of C.
-_WIDE = 2.0 ** np.arange(-15, 11)
-_NARROW = 2.0 ** np.arange(-5, 6)
-
-#: The share of rows that the subsampled machine learns from.
+#: The share of the rows that the subsampled RankSVM learns from.
 _FIFTH = 0.2
+
+#: The paper's grids, with C in the paper's unit; :func:`_costs` converts it.
+_C_WIDE = 2.0 ** np.arange(-15, 11)
+_C_NARROW = 2.0 ** np.arange(-5, 6)
+_C_ONLINE = [2.0**k for k in range(-10, 11)]
+_RBF_GAMMA = [2.0**k for k in range(-6, 0)]
+_FOURIER_GAMMA = [1.0, 0.1, 0.01]
+_LAMBDA = [1e-10, 1e-9, 1e-8, 1e-7]
+_ZETA = [float(z) for z in range(1, 101, 9)]
+_RADIUS = [10.0**k for k in range(-1, 6)]
 
 
 @dataclass(frozen=True)
 class Method:
     """One of the paper's methods.
 
-    Attributes
-    ----------
-    name : str
-        As the paper has it.
-    grid : callable
-        Labels to the values searched over, as scikit-learn's ``GridSearchCV`` takes them.
-    left_open : str
-        What the paper does not say, and what is done here.
+    ``model`` is the estimator with the paper's settings. ``grid`` maps labels to the values to search,
+    in the form that ``GridSearchCV`` takes. ``search`` tunes it along a path of C; None means that each
+    setting is fitted by itself, on features computed once. ``left_open`` is what the paper does not
+    specify, and what we do.
     """
 
     name: str
-    grid: Callable[[Any], dict[str, list[float]]]
+    model: BaseEstimator
+    grid: Callable[[Any], Grid]
+    search: BaseEstimator | None
     left_open: str
-    _make: Callable[[int, Any], BaseEstimator]
 
     def make(self, random_state: Any = None, n_landmarks: int = LANDMARKS) -> BaseEstimator:
-        """The estimator, unfitted, with the paper's settings and our defaults for the rest."""
-        return self._make(n_landmarks, random_state)
+        """Return the unfitted estimator, with the paper's settings and our defaults for the rest."""
+        return _copy(self.model, random_state, n_landmarks)
+
+    def make_search(self, grid: Grid, random_state: Any, n_landmarks: int) -> BaseEstimator:
+        """Return the unfitted search over a grid."""
+        rising = {f"{name}s": sorted(values) for name, values in grid.items()}
+        return _copy(self.search, random_state, n_landmarks).set_params(**rising)
+
+
+def _copy(template: Any, random_state: Any, n_landmarks: int) -> Any:
+    values = {"random_state": random_state, "n_landmarks": n_landmarks}
+    names = {name: name.split("__")[-1] for name in template.get_params()}
+    wanted = {name: values[last] for name, last in names.items() if last in values}
+    return clone(template).set_params(**wanted)
 
 
 def _costs(paper: np.ndarray, y: Any, share: float = 1.0) -> list[float]:
-    """The paper's C in our units: times n_pos n_neg / n, of the share of rows that is learnt from."""
+    """Convert the paper's C to our unit, for a model that learns from this share of the rows."""
     _, counts = np.unique(np.asarray(y), return_counts=True)
     if counts.size != 2:
         raise ValueError(f"The paper's grids are for two classes; y has {counts.size}.")
     return [float(c) for c in share * paper * counts[0] * counts[1] / counts.sum()]
 
 
-def _lambdas(step: str) -> dict[str, list[float]]:
-    return {step: [1e-10, 1e-9, 1e-8, 1e-7]}
-
-
-def _nsauc_grid(y: Any) -> dict[str, list[float]]:
-    # KernelAUCClassifier has no alpha: C = 1 / (alpha n).
-    n = np.asarray(y).size
-    return {"C": [1.0 / (value * n) for value in _lambdas("")[""]]}
-
-
-def _on_features(n_landmarks: int, random_state: Any, learner: Any) -> Pipeline:
-    """A learner behind the paper's embedding."""
-    return Pipeline(
-        [
-            ("scale", StandardScaler()),
-            ("map", NystroemFeatures(n_landmarks, random_state=random_state)),
-            ("rank", learner.set_params(standardize=False, random_state=random_state)),
-        ]
-    )
+def _on_features(learner: Any) -> Pipeline:
+    """Put the paper's embedding in front of a learner."""
+    learner.set_params(standardize=False)
+    return Pipeline([("scale", StandardScaler()), ("map", NystroemFeatures()), ("rank", learner)])
 
 
 _EMBEDDING = (
-    "Landmarks are the rows nearest to k-means centres instead of the centres, at most 25 rows per "
-    "landmark are clustered, and eigenvalues up to 1e-6 of the largest are dropped: the paper gives "
-    "neither the number of iterations nor the rank."
+    "Our landmarks are the rows nearest to the k-means centres, we cluster at most 25 rows per "
+    "landmark, and we drop eigenvalues up to 1e-6 of the largest; the paper gives neither the number "
+    "of iterations nor the rank."
 )
 
-METHODS: dict[str, Method] = {
-    method.name: method
-    for method in (
-        Method(
-            "RBF-RankSVM",
-            lambda y: {"gamma": [2.0**k for k in range(-6, 0)], "C": _costs(_NARROW, y)},
-            "Solved by truncated Newton in the kernel's inner product; the paper uses the solver of "
-            "Kuo, Lee and Lin (2014) and does not give its stopping rule.",
-            lambda landmarks, seed: KernelRankSVM(random_state=seed),
-        ),
-        Method(
-            "RBF-RankSVM (subsample)",
-            lambda y: {"gamma": [2.0**k for k in range(-6, 0)], "C": _costs(_NARROW, y, _FIFTH)},
-            "A fifth of the rows of each class; the paper says a fifth, selected randomly.",
-            lambda landmarks, seed: KernelRankSVM(subsample=_FIFTH, random_state=seed),
-        ),
-        Method(
-            "Linear RankSVM",
-            lambda y: {"C": _costs(_WIDE, y)},
-            "The minimum to 1e-4; the paper does not give the stopping rule of PRSVM+.",
-            lambda landmarks, seed: LinearAUCClassifier(),
-        ),
-        Method(
-            "RFAUC",
-            lambda y: {"gamma": [1.0, 0.1, 0.01], "C": _costs(_WIDE, y)},
-            "The paper's gamma of 1, 10, 100 is read as a width, exp(-||x - y||^2 / gamma): as a "
-            "factor it would make every kernel value of standardised data vanish.",
-            lambda landmarks, seed: KernelAUCClassifier(
-                preset="paper", feature_map="fourier", n_landmarks=landmarks, random_state=seed
-            ),
-        ),
-        Method(
-            "NBAUC",
-            lambda y: {"C": _costs(_WIDE, y)},
-            _EMBEDDING,
-            lambda landmarks, seed: KernelAUCClassifier(
-                preset="paper", n_landmarks=landmarks, random_state=seed
-            ),
-        ),
-        Method(
-            "NSAUC",
-            _nsauc_grid,
-            "No t0, skips or epochs are given: t0 makes the first step 1 over the mean squared norm of "
-            "the rows, both skips are 16, an epoch is n steps and there are 20. " + _EMBEDDING,
-            lambda landmarks, seed: KernelAUCClassifier(
-                preset="paper", solver="sgd", n_landmarks=landmarks, random_state=seed
-            ),
-        ),
-        Method(
-            "NSVMSGD2",
-            lambda y: _lambdas("rank__alpha"),
-            "As NSAUC, without the average.",
-            lambda landmarks, seed: _on_features(landmarks, seed, SGDAUCClassifier(average=False)),
-        ),
-        Method(
-            "NOAM",
-            lambda y: {"rank__C": [2.0**k for k in range(-10, 11)]},
-            "One pass, and the grid of Zhao et al. (2011), 2^-10 to 2^10: the paper says as suggested "
-            "there. " + _EMBEDDING,
-            lambda landmarks, seed: _on_features(landmarks, seed, OAMClassifier()),
-        ),
-        Method(
-            "NSOLAM",
-            lambda y: {
-                "rank__zeta": [float(z) for z in range(1, 101, 9)],
-                "rank__radius": [10.0**k for k in range(-1, 6)],
-            },
-            "The bound on the norm of rows is the largest met so far. Each epoch takes the rows in a "
-            "new random order. " + _EMBEDDING,
-            lambda landmarks, seed: _on_features(landmarks, seed, SOLAMClassifier()),
-        ),
-    )
-}
+_ALL = (
+    Method(
+        "RBF-RankSVM",
+        KernelRankSVM(),
+        lambda y: {"gamma": _RBF_GAMMA, "C": _costs(_C_NARROW, y)},
+        KernelAUCClassifierCV(gamma=1.0, standardize=False),
+        "We solve it by truncated Newton in the kernel's inner product; the paper uses the solver of "
+        "Kuo, Lee and Lin (2014) and does not give its stopping rule.",
+    ),
+    Method(
+        "RBF-RankSVM (subsample)",
+        KernelRankSVM(subsample=_FIFTH),
+        lambda y: {"gamma": _RBF_GAMMA, "C": _costs(_C_NARROW, y, _FIFTH)},
+        KernelAUCClassifierCV(gamma=1.0, standardize=False),
+        "We sample a fifth of the rows of each class; the paper samples a fifth at random.",
+    ),
+    Method(
+        "Linear RankSVM",
+        LinearAUCClassifier(),
+        lambda y: {"C": _costs(_C_WIDE, y)},
+        LinearAUCClassifierCV(),
+        "We solve to 1e-4 of the minimum; the paper does not give the stopping rule of PRSVM+.",
+    ),
+    Method(
+        "RFAUC",
+        KernelAUCClassifier(preset="paper", feature_map="fourier"),
+        lambda y: {"gamma": _FOURIER_GAMMA, "C": _costs(_C_WIDE, y)},
+        KernelAUCClassifierCV(gamma=1.0, feature_map="fourier"),
+        "We read the paper's gamma of 1, 10, 100 as a width, exp(-||x - y||^2 / gamma); as a factor, "
+        "it would make every kernel value of standardised data vanish.",
+    ),
+    Method(
+        "NBAUC",
+        KernelAUCClassifier(preset="paper"),
+        lambda y: {"C": _costs(_C_WIDE, y)},
+        KernelAUCClassifierCV(),
+        _EMBEDDING,
+    ),
+    Method(
+        "NSAUC",
+        KernelAUCClassifier(preset="paper", solver="sgd"),
+        lambda y: {"C": [1.0 / (value * np.asarray(y).size) for value in _LAMBDA]},
+        KernelAUCClassifierCV(solver="sgd", n_jobs=-1),
+        "The paper gives no t0, skips or epochs: our first step is 1 over the mean squared norm of the "
+        f"rows, both skips are 16, and there are 20 epochs of n steps. {_EMBEDDING}",
+    ),
+    Method(
+        "NSVMSGD2",
+        _on_features(SGDAUCClassifier(average=False)),
+        lambda y: {"rank__alpha": _LAMBDA},
+        None,
+        "As NSAUC, without the average.",
+    ),
+    Method(
+        "NOAM",
+        _on_features(OAMClassifier()),
+        lambda y: {"rank__C": _C_ONLINE},
+        None,
+        "We make one pass, and use the grid of Zhao et al. (2011), 2^-10 to 2^10, to which the paper "
+        f"refers. {_EMBEDDING}",
+    ),
+    Method(
+        "NSOLAM",
+        _on_features(SOLAMClassifier()),
+        lambda y: {"rank__zeta": _ZETA, "rank__radius": _RADIUS},
+        None,
+        "The bound on the norm of rows is the largest norm so far, and each epoch takes the rows in a "
+        f"new random order. {_EMBEDDING}",
+    ),
+)
+
+METHODS = {method.name: method for method in _ALL}

@@ -1,7 +1,7 @@
-"""Runs cells one after another, each in a process of its own, and keeps what has ended.
+"""Run cells one after another, each in a process of its own, and store their rows.
 
-A process of its own makes the peak of memory the cell's, gives its memory back, and can be stopped
-when its time is over. It ends when the run that started it does.
+With its own process, a cell's peak memory is its own, its memory is freed when it ends, and it can be
+stopped at the time limit. The process ends when the run that started it ends.
 """
 
 from __future__ import annotations
@@ -23,34 +23,30 @@ from pathlib import Path
 from typing import Any
 
 from aucmax.paper.data import Dataset
-from aucmax.paper.protocol import Cell, Settings, cells_of, paper_rows, run_cell
+from aucmax.paper.protocol import CAP, Cell, Settings, paper_rows, run_cell
+from aucmax.paper.published import SCOPES, SMALL_DATASETS
 from aucmax.paper.store import Row, Store
 
-#: Bytes in the path of a folder that leave room for a socket's name: macOS has 104 for both.
+#: The longest folder path, in bytes, that leaves room for a socket's name: macOS allows 104 for both.
 _LONGEST_FOLDER = 70
 
 #: Seconds between two looks at a running cell.
 _TICK = 0.5
 
-#: Rough cost of a method in milliseconds a row, before any has been measured.
+#: Seeds for small and for large data sets.
+_SEEDS_SMALL, _SEEDS_LARGE = 5, 3
+
+#: Rough milliseconds per row, by method, used until cells have been timed.
 _COSTS = {
-    "": 0.005,
-    "Linear RankSVM": 0.1,
-    "RFAUC": 2.5,
-    "NBAUC": 1.0,
-    "NSAUC": 0.5,
-    "NSVMSGD2": 0.4,
-    "NOAM": 0.7,
-    "NSOLAM": 1.5,
-    "RBF-RankSVM (subsample)": 2.0,
-    "RBF-RankSVM": 10.0,
-}
+    "": 0.005, "Linear RankSVM": 0.1, "RFAUC": 2.5, "NBAUC": 1.0, "NSAUC": 0.5, "NSVMSGD2": 0.4,
+    "NOAM": 0.7, "NSOLAM": 1.5, "RBF-RankSVM (subsample)": 2.0, "RBF-RankSVM": 10.0,
+}  # fmt: skip
 _CURVE_COST = 2.0
 
 
 @dataclass
 class Progress:
-    """What a run has done and what is left of it."""
+    """The cells of a run, and which of them are done, running and left."""
 
     cells: list[Cell]
     settings: Settings
@@ -58,29 +54,21 @@ class Progress:
     time_limit: float
     running: Cell | None = None
     since: float = 0.0
-    failed: list[Cell] = field(default_factory=list)  #: in this run; the next one tries them again
+    failed: list[Cell] = field(default_factory=list)  #: in this run; the next run tries them again
 
     def row(self, cell: Cell) -> Row | None:
         return self.store.get(cell.key(self.settings))
 
     def waiting(self) -> list[Cell]:
-        """Cells to be run: not done, and of no kind that took longer than the limit with any seed."""
-        rows = [(cell, self.row(cell)) for cell in self.cells]
-        long = {
-            _kind(cell)
-            for cell, row in rows
-            if row and row["status"] == "stopped" and row["time_limit"] >= self.time_limit
-        }
-        return [
-            cell
-            for cell, row in rows
-            if _kind(cell) not in long
-            and cell not in self.failed
-            and not (row and row["status"] == "done")
-        ]
+        """Return the cells to run: not done, and not of a kind that exceeded the limit before."""
+        rows = {cell: self.row(cell) or {"status": "", "time_limit": 0.0} for cell in self.cells}
+        stopped = {cell for cell, row in rows.items() if row["status"] == "stopped"}
+        too_long = {_kind(cell) for cell in stopped if rows[cell]["time_limit"] >= self.time_limit}
+        left = [cell for cell in rows if rows[cell]["status"] != "done" and cell not in self.failed]
+        return [cell for cell in left if _kind(cell) not in too_long]
 
     def seconds_left(self) -> float:
-        """By what like cells took, and a rough cost of methods scaled to what those seen took."""
+        """Estimate the time left from cells of the same kind, or from rough costs scaled to others."""
         ended = [(cell, row) for cell in self.cells if (row := self.row(cell)) and "seconds" in row]
         taken = {_kind(cell): float(row["seconds"]) for cell, row in ended}
         guessed = sum(_guess(cell, self.settings) for cell, _ in ended)
@@ -93,14 +81,14 @@ class Progress:
         return left
 
 
-def _kind(cell: Cell) -> tuple[Any, ...]:
-    return cell.data, cell.method, cell.rows, cell.curve
+def _kind(cell: Cell) -> Cell:
+    return replace(cell, seed=0, substitute=False)
 
 
 def _guess(cell: Cell, settings: Settings) -> float:
-    bound = settings.cap if cell.rows == "cap" else settings.all_rows or 10**9
+    most = settings.cap if cell.rows == "cap" else settings.all_rows or 10**9
     cost = _CURVE_COST if cell.curve else _COSTS.get(cell.method, 1.0)
-    return 1.0 + cost * 1e-3 * min(paper_rows(cell.data) or bound, bound)
+    return 1.0 + cost * 1e-3 * min(paper_rows(cell.data) or most, most)
 
 
 def plan(
@@ -110,47 +98,64 @@ def plan(
     seeds: int | None = None,
     substitutes: Collection[str] = (),
 ) -> list[Cell]:
-    """The cells of experiments, each once, first seeds first."""
-    names, wanted = list(data), None if methods is None else set(methods)
+    """Return the cells of the experiments, each once, by seed, so that all tables fill evenly."""
+    names, wanted = list(data), None if methods is None else {"", *methods}
     cells = dict.fromkeys(
-        cell for each in experiments for cell in cells_of(each, names, seeds, substitutes)
+        cell
+        for experiment in experiments
+        for name in names
+        for method in SCOPES[experiment].methods
+        if wanted is None or method in wanted
+        for cell in _cells(experiment, name, method, seeds, name in substitutes)
     )
-    chosen = [cell for cell in cells if wanted is None or not cell.method or cell.method in wanted]
-    return sorted(chosen, key=lambda cell: (cell.seed, cell.curve))
+    return sorted(cells, key=lambda cell: (cell.seed, cell.curve))
+
+
+def _cells(
+    experiment: str, data: str, method: str, seeds: int | None, substitute: bool
+) -> Iterator[Cell]:
+    """Yield a cell for each seed; tables of large data sets leave the small ones out."""
+    small, curve = data in SMALL_DATASETS, experiment == "epochs"
+    if small and experiment in ("stochastic", "epochs"):
+        return
+    if experiment == "data":
+        seeds = 1
+    elif curve or (method == "RBF-RankSVM" and not small):  # the exact machine is slow on many rows
+        seeds = seeds or 1
+    rows = "cap" if experiment == "batch" and paper_rows(data) > CAP else "all"
+    for seed in range(seeds or (_SEEDS_SMALL if small else _SEEDS_LARGE)):
+        yield Cell(data, method, seed, rows, curve, substitute)
 
 
 def run_cells(
     progress: Progress,
     datasets: Mapping[str, Dataset],
     data_dir: str | None = None,
-    tell: Callable[[Progress], None] = lambda _: None,
+    show: Callable[[Progress], None] = lambda _: None,
 ) -> None:
-    """Run what is waiting; a row is on disk as soon as its cell has ended."""
+    """Run the waiting cells, and store each row as soon as its cell ends."""
     with _samples(progress.store.folder) as samples:
         while waiting := progress.waiting():
             cell = waiting[0]
             progress.running, progress.since = cell, time.monotonic()
-            tell(progress)
-            row = _run_apart(progress, datasets[cell.data], data_dir, samples, tell)
+            show(progress)
+            row = _run_apart(progress, datasets[cell.data], data_dir, samples, show)
             progress.running = None
             try:
                 progress.store.append(row)
             except ValueError as error:  # a number that JSON does not have
-                row = _without(cell, progress.settings, progress.time_limit, "failed", str(error))
+                row = _without(progress, cell, "failed", str(error))
                 progress.store.append(row)
             if row["status"] == "failed":
                 progress.failed.append(cell)
-            tell(progress)
+            show(progress)
 
 
 @contextmanager
 def _samples(results: Path) -> Iterator[Path]:
-    """A folder for samples of data, without those that a run killed before has left.
-
-    It lies in the folder of results, which one run at a time holds.
-    """
+    """Yield an empty folder for samples of the data, inside the locked folder of results."""
     folder = results / ".samples"
-    shutil.rmtree(folder, ignore_errors=True)
+    shutil.rmtree(folder, ignore_errors=True)  # a killed run may have left one
     folder.mkdir()
     try:
         yield folder
@@ -163,40 +168,50 @@ def _run_apart(
     dataset: Dataset,
     data_dir: str | None,
     samples: Path,
-    tell: Callable[[Progress], None],
+    show: Callable[[Progress], None],
 ) -> Row:
-    cell, settings, limit = progress.running, progress.settings, progress.time_limit
+    """Run the current cell in a process of its own, and return its row or why there is none."""
+    cell, limit = progress.running, progress.time_limit
     assert cell is not None
+    known = None
+    if cell.curve:  # it reuses what the cell without a curve chose
+        known = (progress.row(replace(cell, curve=False)) or {}).get("params")
     context = _context()
     ours, theirs = context.Pipe(duplex=False)
-    arguments = (theirs, cell, dataset, settings, data_dir, _known(progress, cell), samples)
-    process = context.Process(target=_work, args=arguments, daemon=True)
+    arguments = (cell, dataset, progress.settings, data_dir, known, samples)
+    process = context.Process(target=_work, args=(theirs, *arguments), daemon=True)
     process.start()
     theirs.close()
     try:
         while not wait([ours], timeout=_TICK):
             if time.monotonic() - progress.since > limit:
-                return _without(cell, settings, limit, "stopped", f"over the limit of {limit:g} s")
-            tell(progress)
+                return _without(progress, cell, "stopped", f"over the limit of {limit:g} s")
+            show(progress)
         outcome = ours.recv()
     except (EOFError, OSError):
         process.join()
         reason = f"its process ended with code {process.exitcode}, perhaps for lack of memory"
-        return _without(cell, settings, limit, "failed", reason)
+        return _without(progress, cell, "failed", reason)
     finally:
         process.kill()
         process.join()
         ours.close()
     if isinstance(outcome, str):
-        return _without(cell, settings, limit, "failed", outcome)
+        return _without(progress, cell, "failed", outcome)
     return {**outcome, "time_limit": limit}
 
 
-def _context() -> Any:
-    """Processes forked from a server that has the imports behind it, where there is such a thing.
+def _without(progress: Progress, cell: Cell, status: str, reason: str) -> Row:
+    """Return the row of a cell without a result."""
+    outcome = {"status": status, "reason": reason, "note": "", "time_limit": progress.time_limit}
+    return cell.identity(progress.settings) | outcome
 
-    The server listens on a socket in the folder of temporary files, and the path of a socket has at
-    most about a hundred characters.
+
+def _context() -> Any:
+    """Return a fork server that has imported this module, or "spawn" where there is none.
+
+    The server listens on a socket in the folder of temporary files, and the path of a socket may have
+    about a hundred characters.
     """
     if (
         "forkserver" not in multiprocessing.get_all_start_methods()
@@ -207,9 +222,9 @@ def _context() -> Any:
     context.set_forkserver_preload(["aucmax.paper.runner"])
     from multiprocessing import forkserver, resource_tracker
 
-    # The server ignores Ctrl-C only after its imports, and would show a traceback before. It inherits
-    # the blocked signal; here, one that comes meanwhile is handled when the block ends. The tracker
-    # unblocks the signal when it starts, so it comes first.
+    # The server ignores Ctrl-C only after its imports; before that, it would show a traceback. So it
+    # starts with the signal blocked, and this process handles a Ctrl-C when the block ends. The tracker
+    # unblocks the signal when it starts, so it starts first.
     resource_tracker.ensure_running()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
     try:
@@ -219,37 +234,15 @@ def _context() -> Any:
     return context
 
 
-def _known(progress: Progress, cell: Cell) -> dict[str, Any] | None:
-    """What the cell without a curve has chosen already, for the one with."""
-    if not cell.curve:
-        return None
-    row = progress.row(replace(cell, curve=False))
-    return None if row is None else row.get("params")
-
-
-def _without(cell: Cell, settings: Settings, limit: float, status: str, reason: str) -> Row:
-    """The row of a cell that gave no result."""
-    outcome = {"status": status, "reason": reason, "note": "", "time_limit": limit}
-    return {**cell.identity(settings), **outcome}
-
-
-def _work(
-    connection: Connection,
-    cell: Cell,
-    dataset: Dataset,
-    settings: Settings,
-    data_dir: str | None,
-    known: dict[str, Any] | None,
-    samples: Path,
-) -> None:
-    """In the cell's process: send its row, or a sentence on what went wrong."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends us
-    sys.stderr = open(os.devnull, "w")  # noqa: SIM115  (the terminal is the live table's)
-    _end_with_parent()
+def _work(connection: Connection, *arguments: Any) -> None:
+    """Send the row of :func:`run_cell` from the cell's process, or a sentence on what went wrong."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends this process
+    sys.stderr = open(os.devnull, "w")  # noqa: SIM115  (the live table owns the terminal)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     try:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            row = run_cell(cell, dataset, settings, data_dir, known, samples)
+            row = run_cell(*arguments)
         row["warnings"] = sorted({str(warning.message) for warning in caught})
         connection.send(row)
     except Exception as error:
@@ -259,9 +252,5 @@ def _work(
 def _end_with_parent() -> None:
     parent = multiprocessing.parent_process()
     if parent is not None:
-
-        def watch() -> None:
-            wait([parent.sentinel])
-            os._exit(1)
-
-        threading.Thread(target=watch, daemon=True).start()
+        wait([parent.sentinel])
+        os._exit(1)

@@ -1,7 +1,7 @@
-"""Result rows on disk: one JSON line a cell, appended when the cell has ended.
+"""Result rows on disk: one JSON line per cell, appended when the cell ends.
 
-A folder belongs to one run at a time. A line that a crash cut short is dropped when the folder is
-opened next, and its cell runs again.
+One run at a time may write to a folder. If a crash cuts the last line short, the next run removes that
+line and runs its cell again.
 """
 
 from __future__ import annotations
@@ -16,104 +16,89 @@ from typing import Any
 from aucmax.runtime.output_files import hold, open_own
 
 Row = dict[str, Any]
+Key = tuple[Any, ...]
 
-#: What tells one cell from another.
+#: The fields that identify a cell.
 KEY = ("data", "method", "seed", "rows_asked", "curve", "substitute", "landmarks", "quick")
 
 
-def key_of(row: Row) -> tuple[Any, ...]:
-    """The cell that a row is the result of."""
-    return tuple(row.get(name) for name in KEY)
-
-
 class FolderInUseError(OSError):
-    """Another run holds the folder."""
+    """Another run is writing to the folder."""
 
 
 class Store:
-    """The rows of a folder, the last one of each cell."""
+    """The rows of a folder: the last row of each cell."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.path = folder / "rows.jsonl"
-        self._rows = read_rows(self.path) if self.path.exists() else {}
+        self._rows, _ = _read(self.path)
 
     @property
     def rows(self) -> list[Row]:
         return list(self._rows.values())
 
-    def get(self, key: tuple[Any, ...]) -> Row | None:
+    def get(self, key: Key) -> Row | None:
         return self._rows.get(key)
 
     @contextmanager
     def open(self) -> Iterator[Store]:
-        """Hold the folder, made if need be, for writing."""
-        try:
+        """Create the folder if needed, and lock it for writing."""
+        with _naming(self.folder):
             self.folder.mkdir(parents=True, exist_ok=True)
             lock = open_own(self.folder / ".lock", "ab")
-        except OSError as error:
-            raise OSError(f"cannot write results to {self.folder}: {error.strerror}") from None
         with lock:
             try:
                 hold(lock)
             except BlockingIOError:
                 raise FolderInUseError(
-                    f"another run is writing to {self.folder}: wait for it, or give another by --out"
+                    f"another run is writing to {self.folder}: wait for it, or choose another --out"
                 ) from None
-            if self.path.exists():
-                self._rows = read_rows(self.path)
-                _end_line(self.path)
-            with self._writing("ab"):  # refused now, not when the first cell has ended
-                pass
+            self._rows, whole = _read(self.path)
+            # This refuses an unwritable file now, and not after the first cell.
+            with _naming(self.path), self.path.open("ab") as file:
+                file.truncate(len(whole))
+                if whole and not whole.endswith(b"\n"):
+                    file.write(b"\n")
             yield self
 
-    @contextmanager
-    def _writing(self, mode: str) -> Iterator[Any]:
-        try:
-            with self.path.open(mode) as file:
-                yield file
-        except OSError as error:
-            raise OSError(f"cannot write results to {self.path}: {error.strerror}") from None
-
     def append(self, row: Row) -> None:
-        """Add a row; it is on disk when this returns."""
+        """Add a row, and return when it is on disk."""
         line = json.dumps(row, allow_nan=False) + "\n"
-        with self._writing("ab") as file:
+        with _naming(self.path), self.path.open("ab") as file:
             file.write(line.encode())
             file.flush()
             os.fsync(file.fileno())
-        self._rows[key_of(row)] = row
+        self._rows[_key_of(row)] = row
 
 
-def read_rows(path: Path) -> dict[tuple[Any, ...], Row]:
-    """Rows by cell, later ones in place of earlier; a last line without its end is left out."""
-    rows: dict[tuple[Any, ...], Row] = {}
-    lines = path.read_bytes().split(b"\n")
+@contextmanager
+def _naming(path: Path) -> Iterator[None]:
+    """Name the path in errors of the system."""
+    try:
+        yield
+    except OSError as error:
+        raise OSError(f"cannot write results to {path}: {error.strerror}") from None
+
+
+def _key_of(row: Row) -> Key:
+    return tuple(row.get(name) for name in KEY)
+
+
+def _read(path: Path) -> tuple[dict[Key, Row], bytes]:
+    """Return the last row of each cell, and the content without a last line that was cut short."""
+    rows: dict[Key, Row] = {}
+    content = path.read_bytes() if path.exists() else b""
+    lines = content.split(b"\n")
     for number, line in enumerate(lines, start=1):
-        if not line.strip():
-            continue
         try:
-            row = json.loads(line)
+            row = json.loads(line) if line.strip() else None
         except ValueError:
             if number == len(lines):
-                break
+                return rows, content[: -len(line)]
             raise ValueError(
-                f"{path}, line {number} is not JSON: mend or remove that line, its cell runs again."
+                f"{path}, line {number} is not JSON: correct it, or delete it to run its cell again."
             ) from None
-        rows[key_of(row)] = row
-    return rows
-
-
-def _end_line(path: Path) -> None:
-    """Cut off what follows the last line end."""
-    content = path.read_bytes()
-    whole = content.rfind(b"\n") + 1
-    if whole == len(content):
-        return
-    try:
-        json.loads(content[whole:])
-    except ValueError:
-        os.truncate(path, whole)
-    else:
-        with path.open("ab") as file:
-            file.write(b"\n")
+        if row is not None:
+            rows[_key_of(row)] = row
+    return rows, content

@@ -1,221 +1,210 @@
-"""A table that can be written as Markdown, LaTeX, HTML, or for the terminal."""
+"""A table that renders as Markdown, LaTeX, HTML, or for the terminal."""
 
 from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     import rich.table
 
 
 @dataclass(frozen=True)
-class Cell:
-    """Our text, what stands beneath it, whether ours is the row's best, and its footnotes."""
+class Entry:
+    """An entry of a table: our text, the text beneath it, whether it is bold, and its footnotes."""
 
     ours: str = ""
     beneath: str = ""
     best: bool = False
-    marks: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+Line = tuple[Entry, ...]
+
+
+class _Markup(NamedTuple):
+    """How a format escapes text, and its templates."""
+
+    escape: Callable[[str], str]
+    bold: str
+    raised: str
+    beneath: str
+
+
+def escape_markdown(text: str) -> str:
+    """Return one line that Markdown shows as plain text."""
+    text = html.escape(" ".join(text.split()), quote=False)
+    return re.sub(r"([\\`*_|\[\]])", r"\\\1", text)
+
+
+_LATEX_SIGNS = str.maketrans({
+    **{sign: "\\" + sign for sign in "&%$#_{}"}, "\\": r"\textbackslash{}", "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}", "<": r"\textless{}", ">": r"\textgreater{}", "±": r"$\pm$", "−": "$-$",
+    "×": r"$\times$", "≤": r"$\leq$", "≥": r"$\geq$", "–": "--",
+})  # fmt: skip
+
+
+def _escape_latex(text: str) -> str:
+    return " ".join(text.split()).translate(_LATEX_SIGNS)
+
+
+_MARKDOWN = _Markup(escape_markdown, "**%s**", "<sup>%s</sup>", "<br>%s")
+_LATEX = _Markup(_escape_latex, r"\textbf{%s}", r"\textsuperscript{%s}", r"{\scriptsize %s}")
+_HTML = _Markup(html.escape, "<b>%s</b>", "<sup>%s</sup>", '<br><small class="paper">%s</small>')
+
+
+def _letter(number: int) -> str:
+    return (_letter(number // 26 - 1) if number >= 26 else "") + chr(ord("a") + number % 26)
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table that can be written as Markdown, LaTeX, HTML, or for the terminal.
+    """A table that renders as Markdown, LaTeX, HTML, or for the terminal.
 
-    Attributes
-    ----------
-    name : str
-        ``"table1"``: file names and LaTeX labels come of it.
-    caption : str
-    headings : tuple of str
-    rows : tuple of tuple of Cell
-    summary : tuple of tuple of Cell
-        Rows set off at the bottom.
-    remarks : tuple of str
-        How to read it.
-    footnotes : dict of str to str
-        Texts by letter.
-    left : int
-        How many of the first columns hold text and are set to the left.
+    ``name`` gives file names and LaTeX labels. ``summary`` holds lines set off at the bottom, and
+    ``remarks`` say how to read the table. The first ``left`` columns are text, and aligned left.
     """
 
     name: str
     caption: str
     headings: tuple[str, ...]
-    rows: tuple[tuple[Cell, ...], ...]
-    summary: tuple[tuple[Cell, ...], ...] = ()
+    body: tuple[Line, ...]
+    summary: tuple[Line, ...] = ()
     remarks: tuple[str, ...] = ()
-    footnotes: Mapping[str, str] | None = None
     left: int = 1
 
     @property
-    def _notes(self) -> list[tuple[str, str]]:
-        return list((self.footnotes or {}).items())
+    def footnotes(self) -> dict[str, str]:
+        """The letter of each footnote, in reading order; equal footnotes share a letter."""
+        entries = [entry for line in (*self.body, *self.summary) for entry in line]
+        texts = dict.fromkeys(note for entry in entries for note in entry.notes)
+        return {text: _letter(number) for number, text in enumerate(texts)}
+
+    def _marked(self, markup: _Markup) -> Table:
+        """Return a table of escaped and marked-up texts, with the footnotes among the remarks."""
+        escape, letters = markup.escape, self.footnotes
+
+        def marked(entry: Entry) -> Entry:
+            ours, marks = escape(entry.ours), ",".join(letters[note] for note in entry.notes)
+            ours = markup.bold % ours if entry.best else ours
+            beneath = markup.beneath % escape(entry.beneath) if entry.beneath else ""
+            return Entry(ours + (markup.raised % marks if marks else ""), beneath)
+
+        body, summary = (
+            tuple(tuple(map(marked, line)) for line in part) for part in (self.body, self.summary)
+        )
+        notes = [f"{markup.raised % letter} {escape(text)}" for text, letter in letters.items()]
+        headings, remarks = tuple(map(escape, self.headings)), (*map(escape, self.remarks), *notes)
+        return Table(self.name, escape(self.caption), headings, body, summary, remarks, self.left)
 
     def markdown(self) -> str:
-        """For GitHub and the like: two lines a cell, footnotes below."""
-
-        def cell(cell: Cell) -> str:
-            ours = _markdown(cell.ours)
-            text = (f"**{ours}**" if cell.best else ours) + (
-                f"<sup>{','.join(cell.marks)}</sup>" if cell.marks else ""
-            )
-            return f"{text}<br>{_markdown(cell.beneath)}" if cell.beneath else text
-
+        """Return Markdown as GitHub reads it."""
+        marked, count = self._marked(_MARKDOWN), len(self.remarks)
         rules = [":--" if k < self.left else "--:" for k in range(len(self.headings))]
-        lines = [[_markdown(text) for text in self.headings], rules]
-        lines += [[cell(each) for each in row] for row in (*self.rows, *self.summary)]
-        parts = [_markdown(self.caption), "\n".join(f"| {' | '.join(line)} |" for line in lines)]
-        parts += [_markdown(remark) for remark in self.remarks]
-        parts.append("<br>\n".join(f"<sup>{k}</sup> {_markdown(text)}" for k, text in self._notes))
-        return "\n\n".join(part for part in parts if part) + "\n"
+        lines = [[e.ours + e.beneath for e in line] for line in marked.body + marked.summary]
+        table = "\n".join(f"| {' | '.join(line)} |" for line in (marked.headings, rules, *lines))
+        remarks, notes = marked.remarks[:count], "<br>\n".join(marked.remarks[count:])
+        return "\n\n".join(filter(None, (marked.caption, table, *remarks, notes))) + "\n"
 
     def latex(self) -> str:
-        """A ``table`` environment that needs the package booktabs and no other."""
+        """Return a ``table`` environment that needs the package booktabs and no other."""
+        # LaTeX numbers its own tables.
+        marked = replace(self, caption=re.sub(r"^Table [0-9]+[.] ", "", self.caption))._marked(_LATEX)
 
-        def lines(row: tuple[Cell, ...]) -> str:
-            first, second = [], []
-            for cell in row:
-                text = _latex(cell.ours)
-                text = rf"\textbf{{{text}}}" if cell.best else text
-                first.append(
-                    text + (rf"\textsuperscript{{{','.join(cell.marks)}}}" if cell.marks else "")
-                )
-                second.append(rf"{{\scriptsize {_latex(cell.beneath)}}}" if cell.beneath else "")
-            text = " & ".join(first) + r" \\"
-            return text + ("\n" + " & ".join(second) + r" \\" if any(second) else "")
+        def rows(line: Line) -> str:
+            texts = [[e.ours for e in line], [e.beneath for e in line]]
+            return "\n".join(" & ".join(row) + r" \\" for row in texts[: 1 + any(texts[1])])
 
-        columns = "l" * self.left + "r" * (len(self.headings) - self.left)
-        body = "\n\\addlinespace\n".join(lines(row) for row in self.rows)
-        summary = "".join(f"\n\\midrule\n{lines(row)}" for row in self.summary)
-        below = [_latex(remark) for remark in self.remarks]
-        below += [rf"\textsuperscript{{{letter}}} {_latex(text)}" for letter, text in self._notes]
-        return "\n".join(
-            [
-                "% needs \\usepackage{booktabs}",
-                r"\begin{table}[p]",
-                r"\centering\footnotesize\setlength{\tabcolsep}{4pt}",
-                rf"\caption{{{_latex(re.sub(r'^Table [0-9]+[.] ', '', self.caption))}}}",
-                rf"\label{{{self.name}}}",
-                rf"\begin{{tabular}}{{{columns}}}",
-                r"\toprule",
-                " & ".join(_latex(text) for text in self.headings) + r" \\",
-                r"\midrule",
-                body + summary,
-                r"\bottomrule",
-                r"\end{tabular}",
-                *(
-                    [r"\par\medskip", r"\raggedright " + "\\par\n".join(below) + r"\par"]
-                    if below
-                    else []
-                ),
-                r"\end{table}",
-                "",
-            ]
-        )
+        lines = [
+            "% needs \\usepackage{booktabs}",
+            r"\begin{table}[p]",
+            r"\centering\footnotesize\setlength{\tabcolsep}{4pt}",
+            rf"\caption{{{marked.caption}}}",
+            rf"\label{{{self.name}}}",
+            rf"\begin{{tabular}}{{{'l' * self.left + 'r' * (len(self.headings) - self.left)}}}",
+            r"\toprule",
+            " & ".join(marked.headings) + r" \\",
+            r"\midrule",
+            "\n\\addlinespace\n".join(map(rows, marked.body)),
+            *(f"\\midrule\n{rows(line)}" for line in marked.summary),
+            "\\bottomrule\n\\end{tabular}",
+        ]
+        if marked.remarks:
+            lines += [r"\par\medskip", r"\raggedright " + "\\par\n".join(marked.remarks) + r"\par"]
+        return "\n".join([*lines, r"\end{table}", ""])
 
     def html(self) -> str:
-        """A fragment that stands by itself; its classes are there for a page's style."""
+        """Return a ``section`` element; its classes are for the style of a page."""
+        marked = self._marked(_HTML)
 
-        def cell(cell: Cell, column: int) -> str:
-            marks = f"<sup>{','.join(cell.marks)}</sup>" if cell.marks else ""
-            ours = html.escape(cell.ours)
-            text = (f"<b>{ours}</b>" if cell.best else ours) + marks
-            if cell.beneath:
-                text += f'<br><small class="paper">{html.escape(cell.beneath)}</small>'
-            return f"<td{_side(column < self.left)}>{text}</td>"
+        def row(tag: str, texts: Iterable[str]) -> str:
+            sides = (' class="text"' if k < self.left else "" for k in range(len(self.headings)))
+            pairs = zip(sides, texts, strict=True)
+            return "<tr>" + "".join(f"<{tag}{side}>{text}</{tag}>" for side, text in pairs) + "</tr>"
 
-        def body(rows: tuple[tuple[Cell, ...], ...], kind: str) -> str:
-            lines = ["".join(cell(each, k) for k, each in enumerate(row)) for row in rows]
-            return (
-                f'<tbody class="{kind}">\n' + "\n".join(f"<tr>{x}</tr>" for x in lines) + "\n</tbody>"
-            )
-
-        heads = "".join(
-            f"<th{_side(k < self.left)}>{html.escape(text)}</th>"
-            for k, text in enumerate(self.headings)
-        )
-        below = [f"<p>{html.escape(remark)}</p>" for remark in self.remarks]
-        below += [f"<p><sup>{letter}</sup> {html.escape(text)}</p>" for letter, text in self._notes]
-        return "\n".join(
-            [
-                f'<section class="aucmax-table" id="{html.escape(self.name)}">',
-                "<table>",
-                f"<caption>{html.escape(self.caption)}</caption>",
-                f"<thead><tr>{heads}</tr></thead>",
-                body(self.rows, "results"),
-                *([body(self.summary, "summary")] if self.summary else []),
-                "</table>",
-                f'<div class="notes">{"".join(below)}</div>',
-                "</section>",
-                "",
-            ]
-        )
+        lines = [
+            f'<section class="aucmax-table" id="{html.escape(self.name)}">',
+            f"<table>\n<caption>{marked.caption}</caption>",
+            f"<thead>{row('th', marked.headings)}</thead>",
+        ]
+        for kind, part in (("results", marked.body), ("summary", marked.summary)):
+            if part or kind == "results":
+                rows = [row("td", (e.ours + e.beneath for e in line)) for line in part]
+                lines += [f'<tbody class="{kind}">', *rows, "</tbody>"]
+        notes = "".join(f"<p>{text}</p>" for text in marked.remarks)
+        return "\n".join([*lines, "</table>", f'<div class="notes">{notes}</div>', "</section>", ""])
 
     def rich(self) -> rich.table.Table:
-        """For the terminal."""
+        """Return a table for the terminal."""
         from rich import box
+        from rich.markup import escape
         from rich.table import Table as RichTable
         from rich.text import Text
 
-        below = [*self.remarks, *(f"[{letter}] {text}" for letter, text in self._notes)]
+        marked = self._marked(_Markup(escape, "[bold]%s[/]", r"[dim]\[%s][/]", "\n[dim]%s[/]"))
+        show = partial(Text.from_markup, emoji=False)
         table = RichTable(
-            title=Text(self.caption),
-            caption=Text("\n".join(below)) if below else None,
+            title=show(marked.caption),
+            caption=show("\n".join(marked.remarks)) if marked.remarks else None,
             caption_justify="left",
             box=box.SIMPLE_HEAD,
             padding=(0, 1, 0, 0),
         )
-        for k, heading in enumerate(self.headings):
-            table.add_column(Text(heading), justify="left" if k < self.left else "right")
-        for number, row in enumerate((*self.rows, *self.summary)):
-            if number == len(self.rows):
-                table.add_section()
-            table.add_row(
-                *(
-                    Text.assemble(
-                        (cell.ours, "bold" if cell.best else ""),
-                        (f"[{','.join(cell.marks)}]" if cell.marks else "", "dim"),
-                        (f"\n{cell.beneath}" if cell.beneath else "", "dim"),
-                    )
-                    for cell in row
-                )
-            )
+        for k, heading in enumerate(marked.headings):
+            table.add_column(show(heading), justify="left" if k < self.left else "right")
+        for part in (marked.body, marked.summary):
+            for line in part:
+                table.add_row(*(show(e.ours + e.beneath) for e in line))
+            table.add_section()
         return table
 
 
 _STYLE = """
-body { font: 14px/1.4 system-ui, sans-serif; color: #111; }
-body { margin: 2rem auto; max-width: 68rem; padding: 0 1rem; }
-.aucmax-table { margin: 0 0 3rem; }
-.aucmax-table table { border-collapse: collapse; width: 100%; }
-.aucmax-table table { border: solid; border-width: 2px 0; }
-.aucmax-table caption { text-align: left; font-weight: 600; padding: 0 0 .5rem; }
-.aucmax-table thead { border-bottom: 1px solid; }
-.aucmax-table th, .aucmax-table td { padding: .25rem .5rem; text-align: right; vertical-align: top; }
-.aucmax-table td { font-variant-numeric: tabular-nums; }
-.aucmax-table .text { text-align: left; }
-.aucmax-table tr + tr { border-top: 1px solid #ddd; }
-.aucmax-table .summary { border-top: 1px solid; }
-.aucmax-table .paper { color: #555; white-space: nowrap; }
-.aucmax-table .notes { font-size: .85em; }
-.aucmax-table .notes p { margin: .3rem 0; }
+body { font: 14px/1.4 system-ui, sans-serif; margin: 2rem auto; max-width: 68rem; padding: 0 1rem; }
+section { break-after: page; margin: 0 0 3rem; }
+section:last-child { break-after: auto; }
+table { border: solid; border-width: 2px 0; border-collapse: collapse; width: 100%; }
+caption { font-weight: 600; padding: 0 0 .5rem; text-align: left; }
+th, td { padding: .25rem .5rem; text-align: right; vertical-align: top; }
+td { font-variant-numeric: tabular-nums; }
+.text { text-align: left; }
+tr { break-inside: avoid; }
+tr + tr { border-top: 1px solid #ddd; }
+tbody { border-top: 1px solid; }
+.paper { color: #555; white-space: nowrap; }
+.notes { font-size: .85em; }
+.notes p { margin: .3rem 0; }
 @page { size: A4 landscape; margin: 14mm; }
-@media print {
-  body { font-size: 9pt; margin: 0; max-width: none; padding: 0; }
-  .aucmax-table { break-after: page; margin: 0; }
-  .aucmax-table:last-child { break-after: auto; }
-  .aucmax-table tr { break-inside: avoid; }
-}
+@media print { body { font-size: 9pt; margin: 0; max-width: none; padding: 0; } }
 """
 
 
 def html_page(tables: Iterable[Table], title: str = "Tables") -> str:
-    """One stand-alone page of all tables; printed, each begins a sheet."""
+    """Return a page of tables; printed, each starts on a new sheet."""
     return (
         f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta name="viewport" content="width=device-width, initial-scale=1">\n'
@@ -223,32 +212,3 @@ def html_page(tables: Iterable[Table], title: str = "Tables") -> str:
         + "".join(table.html() for table in tables)
         + "</body>\n</html>\n"
     )
-
-
-def _side(text: bool) -> str:
-    return ' class="text"' if text else ""
-
-
-def _markdown(text: str) -> str:
-    text = html.escape(" ".join(text.split()), quote=False)
-    return re.sub(r"([\\`*_|\[\]])", r"\\\1", text)
-
-
-_LATEX = {
-    **{sign: "\\" + sign for sign in "&%$#_{}"},
-    "\\": r"\textbackslash{}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "<": r"\textless{}",
-    ">": r"\textgreater{}",
-    "±": r"$\pm$",
-    "−": "$-$",
-    "×": r"$\times$",
-    "≤": r"$\leq$",
-    "≥": r"$\geq$",
-    "–": "--",
-}
-
-
-def _latex(text: str) -> str:
-    return "".join(_LATEX.get(sign, sign) for sign in " ".join(text.split()))

@@ -1,44 +1,226 @@
-"""Tables, figure and page of a folder of results, written beside its rows."""
+"""Write the results of a run: its tables, its figure, and a page on the paper's claims and numbers."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import statistics
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any, NamedTuple
 
-from aucmax.paper import result_tables as tables
+from aucmax.paper import published, results
+from aucmax.paper.claims import EQUAL, MOST, NEAR, Claim, claims
 from aucmax.paper.figure import figure1
 from aucmax.paper.protocol import DEPARTURES, tabulated
-from aucmax.paper.results_page import page
-from aucmax.paper.store import Row
-from aucmax.paper.text_table import Table, html_page
+from aucmax.paper.result_tables import TABLES
+from aucmax.paper.results import Row, Rows, count, is_done, notes_of, seeds_of, show_auc, signed
+from aucmax.paper.text_table import Entry, Table, escape_markdown, html_page
 from aucmax.runtime.output_files import replacing
 
-TABLES = {
-    "table1": tables.table1,
-    "table2": tables.table2,
-    "table3": tables.table3,
-    "table4": tables.table4,
-}
 
-
-def write_report(rows: Sequence[Row], folder: Path, what: str = "all") -> list[Table]:
-    """Write what was asked for, and give the tables among it."""
-    seen = [each for row in rows for each in tabulated(row)]
-    folder.mkdir(parents=True, exist_ok=True)
-    made = {name: make(seen) for name, make in TABLES.items() if what in (name, "all")}
+def write_report(rows: Sequence[dict[str, Any]], folder: Path, what: str = "all") -> list[Table]:
+    """Write one table, the figure or all, and return the tables among them."""
+    copies = [copy for row in rows for copy in tabulated(row)]
+    made = {name: make(copies) for name, make in TABLES.items() if what in (name, "all")}
+    texts: dict[str, str] = {}
     for name, table in made.items():
-        _write(folder / f"{name}.md", table.markdown())
-        _write(folder / f"{name}.tex", table.latex())
-        _write(folder / f"{name}.html", table.html())
+        texts |= {f"{name}.md": table.markdown(), f"{name}.tex": table.latex()}
+        texts[f"{name}.html"] = table.html()
     if what == "all":
-        _write(folder / "tables.html", html_page(list(made.values())))
-        _write(folder / "results.md", page(seen, DEPARTURES))
-    if what in ("figure1", "all"):  # last: it needs matplotlib, the rest does not
+        texts |= {"tables.html": html_page(made.values()), "results.md": page(copies)}
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in texts.items():
+        with replacing(folder / name) as file:
+            file.write(text.encode())
+    if what in ("figure1", "all"):  # last, as only the figure needs matplotlib
         for suffix in ("png", "pdf"):
-            figure1(seen, folder / f"figure1.{suffix}")
+            figure1(copies, folder / f"figure1.{suffix}")
     return list(made.values())
 
 
-def _write(path: Path, text: str) -> None:
-    with replacing(path) as file:
-        file.write((text if text.endswith("\n") else text + "\n").encode())
+class Gap(NamedTuple):
+    """Our AUC and the paper's for one entry of a table, in percent; None if there is none."""
+
+    table: str
+    data: str
+    method: str
+    ours: float | None
+    paper: float | None
+    points: float | None  #: the difference of the numbers as shown
+    chance: float | None  #: half of the 95 % interval for one draw of test rows
+    stand_in: bool  #: whether other data replaces the paper's
+
+    @property
+    def verdict(self) -> str:
+        """Whether ours is within ``NEAR`` of the paper's, and if not, on which side."""
+        if self.points is None:
+            return "not run"
+        return "yes" if abs(self.points) <= NEAR else "above" if self.points > 0 else "below"
+
+
+def gaps(rows: Rows) -> list[Gap]:
+    """Compare every AUC of Tables 2 and 4 with the paper's."""
+    table2 = [("Table 2", "batch", *line) for line in published.TABLE2.items()]
+    table4 = [("Table 4", "stochastic", *line) for line in published.TABLE4_AUC.items()]
+    found = []
+    for table, experiment, data, values in table2 + table4:
+        for method, paper in values.items():
+            seeds = seeds_of(rows, experiment, data, method)
+            done = [row for row in seeds if is_done(row)]
+            ours = points = chance = None
+            if done:
+                ours = statistics.fmean(map(results.auc, done))
+                points = None if paper is None else round(results.difference(ours, paper, show_auc), 2)
+                chance = statistics.fmean(50.0 * (row["auc_high"] - row["auc_low"]) for row in done)
+            stand_in = any(row.get("substitute") for row in seeds)
+            found.append(Gap(table, data, method, ours, paper, points, chance, stand_in))
+    return found
+
+
+def page(rows: Rows, departures: Sequence[str] = DEPARTURES) -> str:
+    """Return a Markdown page: what was run, the claims, and our numbers against the paper's."""
+    used = [row for experiment in published.SCOPES for row in results.rows_of(rows, experiment)]
+    found = gaps(rows)
+    quick = any(row.get("quick") for row in used)
+    parts = [
+        "# The paper's experiments, run again",
+        f"**{results.QUICK_WARNING}.** The verdicts do not apply to the paper." if quick else "",
+        "[Table 1](table1.md), [Table 2](table2.md), [Table 3](table3.md), [Table 4](table4.md) and "
+        "[Figure 1](figure1.png) have the numbers. AUC is in percent, differences are in points of it, "
+        "and ours are means over seeds.",
+        "## What was run",
+        _bullets(_what_was_run(used)),
+        "## The paper's claims",
+        _claims_table(claims(rows)).markdown().strip(),
+        "## Do we reach the paper's numbers?",
+        _reach_table([gap for gap in found if gap.method in ("NBAUC", "NSAUC")]).markdown().strip(),
+        *_furthest("## Where we fall short", "below", found, lambda points: -points),
+        *_furthest("## Where we are better", "above", found, lambda points: points),
+        "## What was substituted",
+        _bullets(_substituted(used)) or "No data set and no run.",
+        "## How every run departs from the paper" if departures else "",
+        _bullets(departures),
+        "## What was not run",
+        _bullets(_not_run(rows)) or "Every cell of the tables and the figure has a result.",
+    ]
+    return "\n\n".join(filter(None, parts)) + "\n"
+
+
+def _bullets(lines: Iterable[str]) -> str:
+    return "\n".join(f"- {escape_markdown(line)}" for line in lines)
+
+
+def _what_was_run(used: Sequence[Row]) -> list[str]:
+    runs = [row for row in used if row["experiment"] != "data"]
+    done = [row for row in runs if is_done(row)]
+    seeds = sorted({row["seed"] for row in done})
+    landmarks = sorted({row["landmarks"] for row in done if row.get("landmarks")})
+    datasets = count(len({row["data"] for row in done}), "data set")
+    lines = [
+        f"{len(done)} results of {len(runs)} runs on {datasets}",
+        f"seeds: {', '.join(map(str, seeds)) or 'none'}",
+        f"landmarks: {', '.join(f'{n:,}' for n in landmarks) or 'none'}",
+    ]
+    for key in ("machine", "versions"):
+        known = dict.fromkeys(_pairs(row[key]) for row in used if is_done(row) and row.get(key))
+        lines += [f"{key}: {each}" for each in known]
+    return lines
+
+
+def _pairs(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key} {_pairs(each)}" for key, each in value.items())
+    return str(value)
+
+
+def _claims_table(found: Sequence[Claim]) -> Table:
+    return Table(
+        "claims",
+        f"Confirmed: the claim holds on at least {MOST:.0%} of the data sets that can test it, or on "
+        "all if the paper says so. Not confirmed: it holds on less than half. Mixed: between.",
+        ("", "claim", "verdict", "the numbers"),
+        tuple(
+            (
+                Entry(str(number)),
+                Entry(claim.text),
+                Entry(claim.verdict, best=True),
+                Entry(claim.evidence),
+            )
+            for number, claim in enumerate(found, start=1)
+        ),
+        left=4,
+    )
+
+
+def _reach_table(found: Sequence[Gap]) -> Table:
+    lines = []
+    for gap in sorted(found, key=lambda gap: (gap.method, gap.table)):
+        numbers = [(gap.ours, show_auc), (gap.paper, show_auc), (gap.points, signed)]
+        texts = ["–" if value is None else show(value) for value, show in numbers]
+        chance = "–" if gap.chance is None else f"±{gap.chance:.2f}"
+        verdict = f"{gap.verdict} (stand-in)" if gap.stand_in else gap.verdict
+        lines.append(tuple(map(Entry, (gap.method, gap.data, gap.table, *texts, chance, verdict))))
+    own, others = (
+        [gap.verdict != "below" for gap in found if gap.points is not None and gap.stand_in == stand_in]
+        for stand_in in (False, True)
+    )
+    more = f", and on {sum(others)} of {len(others)} where other data stands in" if others else ""
+    return Table(
+        "reach",
+        f"NBAUC and NSAUC are within {NEAR} points of the paper, or above it, on {sum(own)} of "
+        f"{len(own)} cells that were run on its data{more}. The paper's numbers come from one split; "
+        '"chance" is how far one draw of test rows may be off (half of DeLong\'s 95 % interval).',
+        ("method", "data", "where", "ours", "paper", "difference", "chance", f"within {NEAR}"),
+        tuple(lines),
+        left=3,
+    )
+
+
+def _furthest(
+    heading: str, word: str, found: Sequence[Gap], size: Callable[[float], float], most: int = 10
+) -> list[str]:
+    """List the numbers that are furthest from the paper's on one side."""
+    tested = [(gap.points, gap) for gap in found if gap.points is not None]
+    far = sorted((pair for pair in tested if size(pair[0]) > EQUAL), key=lambda pair: -size(pair[0]))
+    text = f"{len(far)} of {len(tested)} cells are more than {EQUAL} points {word} the paper"
+    text += f"; the {most} furthest:" if len(far) > most else ":" if far else "."
+    lines = [
+        f"{gap.method} on {gap.data} ({gap.table}): {gap.ours:.2f}, the paper {gap.paper:.2f}, "
+        + signed(points)
+        for points, gap in far[:most]
+    ]
+    return [heading, text, _bullets(lines)]
+
+
+def _substituted(used: Sequence[Row]) -> list[str]:
+    """Return each note once, with the data sets and methods that it is about."""
+    about: dict[str, list[Row]] = {}
+    for row in used:
+        for text in notes_of(row):
+            about.setdefault(text, []).append(row)
+    lines = []
+    for text, noted in about.items():
+        methods = sorted({row["method"] for row in noted} - {""})
+        only = f" ({', '.join(methods)})" if len(methods) in (1, 2) else ""
+        names = ", ".join(dict.fromkeys(row["data"] for row in noted))
+        lines.append(f"{names}{only}: {text.rstrip('.')}.")
+    return lines
+
+
+def _not_run(rows: Rows) -> list[str]:
+    """Return the results that are missing, by experiment, method and reason."""
+    reasons = {data: results.why_no_data(rows, data) for data in published.DATASETS}
+    lines = [f"{data}: no data: {reason.rstrip('.')}." for data, reason in reasons.items() if reason]
+    for experiment, scope in published.SCOPES.items():
+        missing: dict[tuple[str, str], list[str]] = {}
+        for data in (data for data in scope.datasets if reasons[data] is None):
+            for method in scope.methods:
+                seeds = seeds_of(rows, experiment, data, method)
+                if not seeds:
+                    missing.setdefault((method, "not run"), []).append(data)
+                for why, failed in results.failures(seeds).items():
+                    numbers = f"seed{'s' * (len(failed) > 1)} {', '.join(map(str, failed))}"
+                    missing.setdefault((method, why), []).append(f"{data} ({numbers})")
+        for (method, why), names in missing.items():
+            who = f", {method}" if method else ""
+            lines.append(f"{scope.title}{who}, {', '.join(names)}: {why.rstrip('.')}.")
+    return lines
