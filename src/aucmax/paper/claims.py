@@ -1,8 +1,7 @@
 """The paper's claims, checked against result rows.
 
 A claim is checked on the data sets that have the results it compares. It is *confirmed* if it holds on
-enough of them, *not confirmed* if it fails on more than half, and *mixed* otherwise. Differences of AUC
-are in points: hundredths of AUC, like the paper's percentages.
+enough of them, *not confirmed* if it fails on more than half, else *mixed*. A point is 0.01 of AUC.
 """
 
 from __future__ import annotations
@@ -10,9 +9,8 @@ from __future__ import annotations
 import itertools
 import statistics
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from functools import partial
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from aucmax.paper import published, results
 from aucmax.paper.figure import curves, mean_curve
@@ -37,8 +35,7 @@ Finding = tuple[Verdict, str]
 _NOTHING = "No data set has the results to compare."
 
 
-@dataclass(frozen=True)
-class Claim:
+class Claim(NamedTuple):
     """What the paper says, whether the rows confirm it, and the numbers in a sentence."""
 
     text: str
@@ -99,12 +96,9 @@ def _at_or_above(other: str, rows: Rows) -> Finding | None:
 
 def _faster_than_kernel(rows: Rows) -> Finding | None:
     ratios = _ratios(rows, "batch", "RBF-RankSVM", "NBAUC", results.training_seconds)
-    stopped = [
-        row["data"]
-        for row in results.rows_of(rows, "batch")
-        if (row["method"], row["status"]) == ("RBF-RankSVM", "stopped") and row["data"] not in ratios
-    ]
-    names = ", ".join(dict.fromkeys(stopped))
+    others = [row for row in results.rows_of(rows, "batch") if row["data"] not in ratios]
+    stopped = ("RBF-RankSVM", "stopped")
+    names = results.names_of([row for row in others if (row["method"], row["status"]) == stopped])
     excluded = f" Not counted: {names}, where RBF-RankSVM was stopped." if names else ""
     if not ratios:
         return "not tested", _NOTHING + excluded

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import statistics
 import textwrap
 from pathlib import Path
@@ -12,7 +13,7 @@ import numpy as np
 from aucmax.paper import results
 from aucmax.paper.methods import LANDMARKS
 from aucmax.paper.published import EPOCH_METHODS, EPOCHS, LARGE_DATASETS
-from aucmax.paper.results import Rows, is_done, seeds_of
+from aucmax.paper.results import Row, Rows, is_done, seeds_of
 from aucmax.runtime.output_files import replacing
 
 #: Colours of Okabe and Ito, which the colour-blind can distinguish; shapes and dashes do it in grey.
@@ -40,10 +41,8 @@ def _mean_and_spread(values: list[float]) -> tuple[float, float]:
 def mean_curve(of_seeds: list[Curve]) -> list[tuple[int, float, float]]:
     """Return epochs, mean AUC in percent, and its standard deviation over seeds (0 for one seed).
 
-    >>> one = {"epochs": 1, "auc": 0.5, "seconds": 1.0}
-    >>> other = one | {"auc": 0.75}
-    >>> [(epochs, mean, round(spread, 2)) for epochs, mean, spread in mean_curve([[one], [other]])]
-    [(1, 62.5, 17.68)]
+    >>> mean_curve([[{"epochs": 1, "auc": 0.25}], [{"epochs": 1, "auc": 0.75}]])
+    [(1, 50.0, 35.35533905932738)]
     """
     by_epochs: dict[int, list[float]] = {}
     for curve in of_seeds:
@@ -55,10 +54,8 @@ def mean_curve(of_seeds: list[Curve]) -> list[tuple[int, float, float]]:
 def seconds_per_epoch(of_seeds: list[Curve]) -> tuple[float, float] | None:
     """Return mean and standard deviation over the segments between epoch counts, of all seeds.
 
-    >>> first = {"epochs": 1, "auc": 0.9, "seconds": 2.0}
-    >>> last = {"epochs": 3, "auc": 0.9, "seconds": 8.0}
-    >>> [round(value, 3) for value in seconds_per_epoch([[first, last]])]
-    [2.5, 0.707]
+    >>> seconds_per_epoch([[{"epochs": 1, "seconds": 2.0}, {"epochs": 3, "seconds": 8.0}]])
+    (2.5, 0.7071067811865476)
     """
     paces = []
     for curve in of_seeds:
@@ -84,11 +81,7 @@ def figure1(rows: Rows, path: str | Path) -> Path:
     path = Path(path)
     kind = path.suffix.lower().lstrip(".")
     # The date of a file is left out, so that the same rows give the same bytes.
-    stamps: dict[str, dict[str, None]] = {
-        "png": {},
-        "svg": {"Date": None},
-        "pdf": {"CreationDate": None},
-    }
+    stamps: dict[str, Any] = {"png": {}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}
     if kind not in stamps:
         raise ValueError(f"The figure's file must end in .png, .svg or .pdf, not {path.name!r}.")
     if not path.absolute().parent.is_dir():
@@ -97,12 +90,8 @@ def figure1(rows: Rows, path: str | Path) -> Path:
     import matplotlib
     from matplotlib.figure import Figure
 
-    settings: Any = {
-        "font.size": 8,
-        "axes.linewidth": 0.6,
-        "svg.hashsalt": "aucmax",
-        "pdf.fonttype": 42,
-    }
+    settings: Any = {"font.size": 8, "axes.linewidth": 0.6, "pdf.fonttype": 42}
+    settings["svg.hashsalt"] = "aucmax"  # no random names
     with matplotlib.rc_context(settings), replacing(path) as file:
         _draw(rows, Figure()).savefig(file, format=kind, dpi=200, metadata=stamps[kind])
     return path
@@ -110,17 +99,22 @@ def figure1(rows: Rows, path: str | Path) -> Path:
 
 def _draw(rows: Rows, figure: Any) -> Any:
     """Draw six panels, with an explanation under them."""
-    notes = {data: _notes(rows, data) for data in LARGE_DATASETS}
-    under = _explanation(rows, notes)
+    used = results.rows_of(rows, "epochs")
+    by_data = [
+        [*seeds_of(rows, "data", d), *(r for r in used if r["data"] == d)] for d in LARGE_DATASETS
+    ]
+    notes = results.by_note(itertools.chain(*by_data))
+    under = _explanation(used, notes)
     text = 0.15 * len(under)  # inches
     height = 5.1 + text
     figure.set_size_inches(7.6, height)
     bottom = (0.55 + text) / height
     figure.subplots_adjust(left=0.085, right=0.985, top=0.95, bottom=bottom, wspace=0.27, hspace=0.32)
     panels = figure.subplots(2, 3)
+    noted = {row["data"] for each in notes.values() for row in each}
     drawn = []
     for k, (data, axes) in enumerate(zip(LARGE_DATASETS, panels.flat, strict=True)):
-        axes.set_title(f"({'abcdef'[k]}) {data}{'*' if notes[data] else ''}", fontsize=9)
+        axes.set_title(f"({'abcdef'[k]}) {data}{'*' if data in noted else ''}", fontsize=9)
         drawn.append(_panel(rows, data, axes))
         if k % 3 == 0 and drawn[k]:
             axes.set_ylabel("test AUC, %")
@@ -176,15 +170,8 @@ def _seconds(mean: float, spread: float) -> str:
     return f"{mean:.{decimals}f} ± {spread:.{decimals}f}"
 
 
-def _notes(rows: Rows, data: str) -> list[str]:
-    """Return the notes on the data and on the methods of the figure."""
-    used = [row for row in results.rows_of(rows, "epochs") if row["data"] == data]
-    return results.notes_of(*seeds_of(rows, "data", data), *used)
-
-
-def _explanation(rows: Rows, notes: dict[str, list[str]]) -> list[str]:
+def _explanation(used: Rows, notes: dict[str, list[Row]]) -> list[str]:
     """Return the lines under the figure."""
-    used = results.rows_of(rows, "epochs")
     seeds = len({row["seed"] for row in used if is_done(row)})
     text = (
         "Figure 1. Test AUC of the stochastic methods against the number of epochs. In parentheses: "
@@ -198,11 +185,7 @@ def _explanation(rows: Rows, notes: dict[str, list[str]]) -> list[str]:
     paragraphs = [text]
     if any(row.get("quick") for row in used):
         paragraphs.insert(0, f"{results.QUICK_WARNING}.")
-    by_note: dict[str, list[str]] = {}
-    for data, texts in notes.items():
-        for note in texts:
-            by_note.setdefault(note, []).append(data)
-    if by_note:
-        listed = [f"{', '.join(on)}: {note}" for note, on in by_note.items()]
+    listed = [f"{results.names_of(noted)}: {note}" for note, noted in notes.items()]
+    if listed:
         paragraphs.append("* " + "; ".join(listed) + ".")
     return [line for paragraph in paragraphs for line in textwrap.wrap(paragraph, 142)]

@@ -22,8 +22,6 @@ from aucmax.estimators.search import KernelAUCClassifierCV, LinearAUCClassifierC
 from aucmax.estimators.streaming import SGDAUCClassifier
 from aucmax.features.nystroem import NystroemFeatures
 
-__all__ = ["LANDMARKS", "METHODS", "Method"]
-
 Grid = dict[str, list[float]]
 
 #: The number of landmarks, or of random Fourier features, in all of the paper's experiments.

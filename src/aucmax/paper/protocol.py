@@ -1,9 +1,8 @@
 """The paper's experiments as cells: one method on one data set with one seed.
 
 A cell tunes the method by 3-fold cross-validation over the paper's grid, fits it once more with the
-chosen hyper-parameters and times that fit, then computes the AUC on the test rows. Two experiments may
-share a cell. ``DEPARTURES`` lists how every run departs from the paper's protocol; the ``note`` of a
-row says how one cell does.
+chosen hyper-parameters and times that fit, then computes the AUC on the test rows. The ``note`` of a
+row is how its cell departs from the paper's protocol; ``DEPARTURES`` are those of all cells.
 """
 
 from __future__ import annotations
@@ -102,7 +101,7 @@ class Cell:
 
 
 def paper_rows(data: str) -> int:
-    """Return the number of training rows that the paper reports; 0 for a data set it does not have."""
+    """Return the number of training rows in the paper, or 0 for a data set that it does not have."""
     return int(published.TABLE1.get(data, {}).get("n_train") or 0)
 
 
@@ -147,8 +146,7 @@ def run_cell(
             "n_features": split.X_train.shape[1],
             "ratio": float((y == 0).sum() / (y == 1).sum()),
         }
-    on_features = cell.curve or METHODS[cell.method].search is None
-    run = _run_on_features if on_features else _run_whole
+    run = _run_on_features if cell.curve or METHODS[cell.method].search is None else _run_whole
     _warm_up(cell.method)
     began = time.perf_counter()
     model, X_test, result, notes = run(cell, split, settings, known)
@@ -174,29 +172,23 @@ def _read(
     cell: Cell, dataset: Dataset, settings: Settings, data_dir: str | None, samples: Path | None
 ) -> Split:
     """Read the training and test rows of a cell; a cell without a method gets all rows."""
-    path = None
-    if samples is not None and settings.quick and cell.method:
-        path = samples / f"{cell.data}-{cell.seed}-{cell.rows}.npz"
-        if path.exists():
-            with np.load(path) as file:
-                parts = {name: file[name] for name in file.files}
-            return Split(**{name: part if part.ndim else part.item() for name, part in parts.items()})
+    path = samples / f"{cell.data}-{cell.seed}-{cell.rows}.npz" if samples and settings.quick else None
+    if path is not None and cell.method and path.exists():
+        with np.load(path) as file:
+            parts = {name: file[name] for name in file.files}
+        return Split(**{name: part if part.ndim else part.item() for name, part in parts.items()})
     split = load_dataset(dataset, seed=cell.seed, data_dir=data_dir)
-    if cell.method:
-        split = _cut(split, cell, settings)
-    if path is not None:
-        with replacing(path) as out:
-            np.savez(out, **vars(split))
-    return split
-
-
-def _cut(split: Split, cell: Cell, settings: Settings) -> Split:
+    if not cell.method:
+        return split
     most = settings.cap if cell.rows == "cap" else settings.all_rows
     if most is not None:
         split = split.head(most, seed=cell.seed)
     if settings.test_rows is not None and len(split.y_test) > settings.test_rows:
         keep = np.random.default_rng(cell.seed).permutation(len(split.y_test))[: settings.test_rows]
         split = replace(split, X_test=split.X_test[keep], y_test=split.y_test[keep])
+    if path is not None:
+        with replacing(path) as out:
+            np.savez(out, **vars(split))
     return split
 
 

@@ -1,12 +1,12 @@
 """What the paper prints: Tables 1 to 4, and the data sets, methods and epoch counts of its experiments.
 
-Source: M. Khalid, I. Ray and H. Chitsaz, "Scalable Nonlinear AUC Maximization Methods" (2018),
-section 5. AUC is in percent, times are in seconds, and None is a dash.
+Source: Khalid, Ray and Chitsaz, "Scalable Nonlinear AUC Maximization Methods" (2018), section 5. AUC is
+in percent, times are in seconds, and None is a dash.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 Results = dict[str, dict[str, float | None]]
 
@@ -23,8 +23,7 @@ EPOCH_METHODS = ("NSAUC", "NSVMSGD2", "NSOLAM")
 EPOCHS = (1, 2, 3, 4, 5, 10, 20, 50, 100, 200, 300, 400)
 
 
-@dataclass(frozen=True)
-class Scope:
+class Scope(NamedTuple):
     """Where the paper shows an experiment, and its data sets and methods."""
 
     title: str

@@ -1,15 +1,11 @@
-"""The paper's four tables from result rows, each number above the one that the paper printed.
-
-An entry is the mean over seeds, ± the standard deviation (n - 1) if there are several. Beneath it are
-the paper's value and our difference from it, both computed from the numbers as shown.
-"""
+"""The paper's four tables from result rows, with the paper's number beneath each of ours."""
 
 from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 from aucmax.paper import published, results
 from aucmax.paper.methods import LANDMARKS
@@ -23,8 +19,7 @@ _READING = (
 )
 
 
-@dataclass(frozen=True)
-class _Metric:
+class _Metric(NamedTuple):
     """A measure of a row, what the paper prints for it, how to show it, and which value is the best."""
 
     name: str
@@ -60,45 +55,8 @@ def table1(rows: Rows) -> Table:
     )
 
 
-def table2(rows: Rows) -> Table:
-    """Table 2: test AUC of the batch methods."""
-    metric = _Metric("AUC", results.auc, published.TABLE2, results.show_auc, max)
-    caption = "Table 2. Test AUC of the batch methods, in percent."
-    return _comparison(rows, "table2", caption, "batch", (metric,), "NBAUC")
-
-
-def table3(rows: Rows) -> Table:
-    """Table 3: training time of the batch methods."""
-    seconds = results.training_seconds
-    metric = _Metric("seconds", seconds, published.TABLE3, results.show_seconds, min)
-    caption = "Table 3. Training time of the batch methods with the embedding, in seconds."
-    return _comparison(rows, "table3", caption, "batch", (metric,))
-
-
-def table4(rows: Rows) -> Table:
-    """Table 4: test AUC and learning time of the stochastic methods, and of NBAUC."""
-    seconds = results.learning_seconds
-    metrics = (
-        _Metric("AUC", results.auc, published.TABLE4_AUC, results.show_auc, max),
-        _Metric("seconds", seconds, published.TABLE4_SECONDS, results.show_seconds, min),
-    )
-    caption = (
-        "Table 4. Test AUC in percent, and learning time in seconds without the embedding, of the "
-        "stochastic methods and of NBAUC."
-    )
-    return _comparison(rows, "table4", caption, "stochastic", metrics, "NSAUC")
-
-
-TABLES = {"table1": table1, "table2": table2, "table3": table3, "table4": table4}
-
-
 def _comparison(
-    rows: Rows,
-    name: str,
-    caption: str,
-    experiment: str,
-    metrics: Sequence[_Metric],
-    champion: str | None = None,
+    name: str, experiment: str, metrics: Sequence[_Metric], champion: str | None, rows: Rows
 ) -> Table:
     """Return a table of data sets by methods, with ranks and tests at the bottom for a champion."""
     scope, several = published.SCOPES[experiment], len(metrics) > 1
@@ -113,7 +71,7 @@ def _comparison(
         remarks.append("The paper's times are from another machine: compare ratios within a row.")
     return Table(
         name,
-        _caption(rows, experiment, caption),
+        _caption(rows, experiment, _CAPTIONS[name]),
         ("data", *(["metric"] if several else []), "seeds", *scope.methods),
         tuple(line for data in scope.datasets for line in _lines(rows, experiment, data, metrics)),
         () if champion is None else _ranks(rows, experiment, champion, blank=1 + several),
@@ -207,3 +165,25 @@ def _ranks(rows: Rows, experiment: str, champion: str, blank: int) -> tuple[Line
         test = "too few to test" if p is None else f"p = {p:.3f}" if p >= 0.001 else "p < 0.001"
         second.append(Entry(test, f"above on {wins} of {of}" if of else ""))
     return tuple(first), tuple(second)
+
+
+_TABLE2 = _Metric("AUC", results.auc, published.TABLE2, results.show_auc, max)
+_TABLE3 = _Metric("seconds", results.training_seconds, published.TABLE3, results.show_seconds, min)
+_TABLE4 = (
+    _Metric("AUC", results.auc, published.TABLE4_AUC, results.show_auc, max),
+    _Metric("seconds", results.learning_seconds, published.TABLE4_SECONDS, results.show_seconds, min),
+)
+_CAPTIONS = {
+    "table2": "Table 2. Test AUC of the batch methods, in percent.",
+    "table3": "Table 3. Training time of the batch methods with the embedding, in seconds.",
+    "table4": "Table 4. Test AUC in percent, and learning time in seconds without the embedding, of "
+    "the stochastic methods and of NBAUC.",
+}
+
+#: The functions that make the paper's tables from rows.
+TABLES: dict[str, Callable[[Rows], Table]] = {
+    "table1": table1,
+    "table2": partial(_comparison, "table2", "batch", (_TABLE2,), "NBAUC"),
+    "table3": partial(_comparison, "table3", "batch", (_TABLE3,), None),
+    "table4": partial(_comparison, "table4", "stochastic", _TABLE4, "NSAUC"),
+}

@@ -1,14 +1,11 @@
-"""Result rows by cell: the seeds of a cell, means and tests over them, and how numbers are shown.
-
-AUC is in percent. Results of small samples are never averaged with full ones, and neither are results
-of different numbers of landmarks.
-"""
+"""Result rows by cell: the seeds of a cell, means and tests over them, and how numbers are shown."""
 
 from __future__ import annotations
 
+import itertools
 import statistics
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -30,8 +27,8 @@ FEWEST_TO_TEST = 5
 def seeds_of(rows: Rows, experiment: str, data: str, method: str = "") -> list[Row]:
     """Return the rows of a cell, the last one for each seed.
 
-    If a cell was run in several ways, only one of them is used: the full protocol before quick, the
-    paper's data before a substitute, its number of landmarks before others, more before fewer.
+    If a cell was run in several ways, these are not averaged, and one is used: the full protocol before
+    quick, the paper's data before a substitute, its number of landmarks before others, then the most.
     """
     key = (experiment, data, method)
     cell = [row for row in rows if (row["experiment"], row["data"], row["method"]) == key]
@@ -47,13 +44,8 @@ def _preference(row: Row) -> tuple[bool, bool, bool, int]:
 
 def rows_of(rows: Rows, experiment: str) -> list[Row]:
     """Return the rows that the tables and the figure of an experiment use."""
-    scope = SCOPES[experiment]
-    return [
-        row
-        for data in scope.datasets
-        for method in scope.methods
-        for row in seeds_of(rows, experiment, data, method)
-    ]
+    cells = itertools.product(SCOPES[experiment].datasets, SCOPES[experiment].methods)
+    return [row for cell in cells for row in seeds_of(rows, experiment, *cell)]
 
 
 def is_done(row: Row) -> bool:
@@ -98,10 +90,7 @@ def gains(rows: Rows, experiment: str, one: str, other: str) -> dict[str, float]
 
 
 def mean_ranks(rows: Rows, experiment: str) -> tuple[dict[str, float], int]:
-    """Return each method's mean rank by AUC over the data sets that all have, and how many those are.
-
-    Methods without any result do not take part.
-    """
+    """Return mean ranks by AUC over the data sets that all methods with results have, and how many."""
     from scipy.stats import rankdata
 
     done = {row["method"] for row in rows_of(rows, experiment) if is_done(row)}
@@ -156,6 +145,20 @@ def notes_of(*rows: Row) -> list[str]:
     """Return the sentences of the rows' notes, each once."""
     parts = [part.strip() for row in rows for part in (row.get("note") or "").split(";")]
     return list(dict.fromkeys(filter(None, parts)))
+
+
+def by_note(rows: Iterable[Row]) -> dict[str, list[Row]]:
+    """Return the rows that share each note."""
+    found: dict[str, list[Row]] = {}
+    for row in rows:
+        for text in notes_of(row):
+            found.setdefault(text, []).append(row)
+    return found
+
+
+def names_of(rows: Rows) -> str:
+    """Return the names of the rows' data sets, each once."""
+    return ", ".join(dict.fromkeys(row["data"] for row in rows))
 
 
 def other_landmarks(used: Sequence[Row]) -> str:

@@ -1,11 +1,11 @@
-"""Run cells one after another, each in a process of its own, and store their rows.
+"""Run cells one after another and store their rows.
 
-With its own process, a cell's peak memory is its own, its memory is freed when it ends, and it can be
-stopped at the time limit. The process ends when the run that started it ends.
+Each cell has a process of its own, so that its peak memory is its own and a time limit can stop it.
 """
 
 from __future__ import annotations
 
+import itertools
 import multiprocessing
 import os
 import shutil
@@ -16,7 +16,6 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
@@ -29,13 +28,10 @@ from aucmax.paper.store import Row, Store
 
 #: The longest folder path, in bytes, that leaves room for a socket's name: macOS allows 104 for both.
 _LONGEST_FOLDER = 70
-
 #: Seconds between two looks at a running cell.
 _TICK = 0.5
-
 #: Seeds for small and for large data sets.
 _SEEDS_SMALL, _SEEDS_LARGE = 5, 3
-
 #: Rough milliseconds per row, by method, used until cells have been timed.
 _COSTS = {
     "": 0.005, "Linear RankSVM": 0.1, "RFAUC": 2.5, "NBAUC": 1.0, "NSAUC": 0.5, "NSVMSGD2": 0.4,
@@ -99,15 +95,12 @@ def plan(
     substitutes: Collection[str] = (),
 ) -> list[Cell]:
     """Return the cells of the experiments, each once, by seed, so that all tables fill evenly."""
-    names, wanted = list(data), None if methods is None else {"", *methods}
-    cells = dict.fromkeys(
-        cell
-        for experiment in experiments
-        for name in names
-        for method in SCOPES[experiment].methods
-        if wanted is None or method in wanted
-        for cell in _cells(experiment, name, method, seeds, name in substitutes)
-    )
+    wanted = None if methods is None else {"", *methods}
+    cells: dict[Cell, None] = {}
+    for experiment, name in itertools.product(experiments, data):
+        for method in SCOPES[experiment].methods:
+            if wanted is None or method in wanted:
+                cells |= dict.fromkeys(_cells(experiment, name, method, seeds, name in substitutes))
     return sorted(cells, key=lambda cell: (cell.seed, cell.curve))
 
 
@@ -134,7 +127,10 @@ def run_cells(
     show: Callable[[Progress], None] = lambda _: None,
 ) -> None:
     """Run the waiting cells, and store each row as soon as its cell ends."""
-    with _samples(progress.store.folder) as samples:
+    samples = progress.store.folder / ".samples"  # for the cells of a quick run
+    shutil.rmtree(samples, ignore_errors=True)  # a killed run may have left them
+    samples.mkdir()
+    try:
         while waiting := progress.waiting():
             cell = waiting[0]
             progress.running, progress.since = cell, time.monotonic()
@@ -149,18 +145,8 @@ def run_cells(
             if row["status"] == "failed":
                 progress.failed.append(cell)
             show(progress)
-
-
-@contextmanager
-def _samples(results: Path) -> Iterator[Path]:
-    """Yield an empty folder for samples of the data, inside the locked folder of results."""
-    folder = results / ".samples"
-    shutil.rmtree(folder, ignore_errors=True)  # a killed run may have left one
-    folder.mkdir()
-    try:
-        yield folder
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        shutil.rmtree(samples, ignore_errors=True)
 
 
 def _run_apart(
@@ -173,9 +159,8 @@ def _run_apart(
     """Run the current cell in a process of its own, and return its row or why there is none."""
     cell, limit = progress.running, progress.time_limit
     assert cell is not None
-    known = None
-    if cell.curve:  # it reuses what the cell without a curve chose
-        known = (progress.row(replace(cell, curve=False)) or {}).get("params")
+    plain = progress.row(replace(cell, curve=False)) if cell.curve else None
+    known = plain and plain.get("params")  # a curve reuses what the cell without one chose
     context = _context()
     ours, theirs = context.Pipe(duplex=False)
     arguments = (cell, dataset, progress.settings, data_dir, known, samples)
@@ -208,15 +193,10 @@ def _without(progress: Progress, cell: Cell, status: str, reason: str) -> Row:
 
 
 def _context() -> Any:
-    """Return a fork server that has imported this module, or "spawn" where there is none.
-
-    The server listens on a socket in the folder of temporary files, and the path of a socket may have
-    about a hundred characters.
-    """
-    if (
-        "forkserver" not in multiprocessing.get_all_start_methods()
-        or len(os.fsencode(tempfile.gettempdir())) > _LONGEST_FOLDER
-    ):
+    """Return a fork server that has imported this module, or "spawn" where there can be none."""
+    # The server listens on a socket in the folder of temporary files.
+    too_long = len(os.fsencode(tempfile.gettempdir())) > _LONGEST_FOLDER
+    if too_long or "forkserver" not in multiprocessing.get_all_start_methods():
         return multiprocessing.get_context("spawn")
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["aucmax.paper.runner"])

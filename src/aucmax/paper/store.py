@@ -1,7 +1,6 @@
 """Result rows on disk: one JSON line per cell, appended when the cell ends.
 
-One run at a time may write to a folder. If a crash cuts the last line short, the next run removes that
-line and runs its cell again.
+One run at a time may write to a folder; it removes a last line that a crash has cut short.
 """
 
 from __future__ import annotations

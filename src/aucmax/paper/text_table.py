@@ -7,14 +7,15 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-if TYPE_CHECKING:
-    import rich.table
+import rich.markup
+import rich.table
+from rich import box
+from rich.text import Text
 
 
-@dataclass(frozen=True)
-class Entry:
+class Entry(NamedTuple):
     """An entry of a table: our text, the text beneath it, whether it is bold, and its footnotes."""
 
     ours: str = ""
@@ -54,6 +55,7 @@ def _escape_latex(text: str) -> str:
 
 _MARKDOWN = _Markup(escape_markdown, "**%s**", "<sup>%s</sup>", "<br>%s")
 _LATEX = _Markup(_escape_latex, r"\textbf{%s}", r"\textsuperscript{%s}", r"{\scriptsize %s}")
+_RICH = _Markup(rich.markup.escape, "[bold]%s[/]", r"[dim]\[%s][/]", "\n[dim]%s[/]")
 _HTML = _Markup(html.escape, "<b>%s</b>", "<sup>%s</sup>", '<br><small class="paper">%s</small>')
 
 
@@ -63,10 +65,10 @@ def _letter(number: int) -> str:
 
 @dataclass(frozen=True)
 class Table:
-    """A table that renders as Markdown, LaTeX, HTML, or for the terminal.
+    """A table; ``name`` is its LaTeX label and HTML id.
 
-    ``name`` gives file names and LaTeX labels. ``summary`` holds lines set off at the bottom, and
-    ``remarks`` say how to read the table. The first ``left`` columns are text, and aligned left.
+    ``summary`` is set off at the bottom, and ``remarks`` say how to read the table. The first ``left``
+    columns are text, and aligned left.
     """
 
     name: str
@@ -120,15 +122,11 @@ class Table:
             return "\n".join(" & ".join(row) + r" \\" for row in texts[: 1 + any(texts[1])])
 
         lines = [
-            "% needs \\usepackage{booktabs}",
-            r"\begin{table}[p]",
+            "% needs \\usepackage{booktabs}\n\\begin{table}[p]",
             r"\centering\footnotesize\setlength{\tabcolsep}{4pt}",
-            rf"\caption{{{marked.caption}}}",
-            rf"\label{{{self.name}}}",
+            f"\\caption{{{marked.caption}}}\n\\label{{{self.name}}}",
             rf"\begin{{tabular}}{{{'l' * self.left + 'r' * (len(self.headings) - self.left)}}}",
-            r"\toprule",
-            " & ".join(marked.headings) + r" \\",
-            r"\midrule",
+            "\\toprule\n" + " & ".join(marked.headings) + " \\\\\n\\midrule",
             "\n\\addlinespace\n".join(map(rows, marked.body)),
             *(f"\\midrule\n{rows(line)}" for line in marked.summary),
             "\\bottomrule\n\\end{tabular}",
@@ -160,20 +158,12 @@ class Table:
 
     def rich(self) -> rich.table.Table:
         """Return a table for the terminal."""
-        from rich import box
-        from rich.markup import escape
-        from rich.table import Table as RichTable
-        from rich.text import Text
-
-        marked = self._marked(_Markup(escape, "[bold]%s[/]", r"[dim]\[%s][/]", "\n[dim]%s[/]"))
-        show = partial(Text.from_markup, emoji=False)
-        table = RichTable(
-            title=show(marked.caption),
-            caption=show("\n".join(marked.remarks)) if marked.remarks else None,
-            caption_justify="left",
-            box=box.SIMPLE_HEAD,
+        marked, show = self._marked(_RICH), partial(Text.from_markup, emoji=False)
+        below = show("\n".join(marked.remarks)) if marked.remarks else None
+        table = rich.table.Table(
+            title=show(marked.caption), caption=below, caption_justify="left", box=box.SIMPLE_HEAD,
             padding=(0, 1, 0, 0),
-        )
+        )  # fmt: skip
         for k, heading in enumerate(marked.headings):
             table.add_column(show(heading), justify="left" if k < self.left else "right")
         for part in (marked.body, marked.summary):
@@ -185,12 +175,11 @@ class Table:
 
 _STYLE = """
 body { font: 14px/1.4 system-ui, sans-serif; margin: 2rem auto; max-width: 68rem; padding: 0 1rem; }
-section { break-after: page; margin: 0 0 3rem; }
+section { break-after: page; font-variant-numeric: tabular-nums; margin: 0 0 3rem; }
 section:last-child { break-after: auto; }
 table { border: solid; border-width: 2px 0; border-collapse: collapse; width: 100%; }
 caption { font-weight: 600; padding: 0 0 .5rem; text-align: left; }
 th, td { padding: .25rem .5rem; text-align: right; vertical-align: top; }
-td { font-variant-numeric: tabular-nums; }
 .text { text-align: left; }
 tr { break-inside: avoid; }
 tr + tr { border-top: 1px solid #ddd; }
@@ -205,10 +194,10 @@ tbody { border-top: 1px solid; }
 
 def html_page(tables: Iterable[Table], title: str = "Tables") -> str:
     """Return a page of tables; printed, each starts on a new sheet."""
+    body = "".join(table.html() for table in tables)
     return (
-        f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{html.escape(title)}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n"
-        + "".join(table.html() for table in tables)
-        + "</body>\n</html>\n"
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{html.escape(title)}</title>\n<style>{_STYLE}</style>\n</head>\n"
+        f"<body>\n{body}</body>\n</html>\n"
     )

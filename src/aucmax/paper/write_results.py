@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,7 +12,7 @@ from aucmax.paper.claims import EQUAL, MOST, NEAR, Claim, claims
 from aucmax.paper.figure import figure1
 from aucmax.paper.protocol import DEPARTURES, tabulated
 from aucmax.paper.result_tables import TABLES
-from aucmax.paper.results import Row, Rows, count, is_done, notes_of, seeds_of, show_auc, signed
+from aucmax.paper.results import Row, Rows, count, is_done, seeds_of, show_auc, signed
 from aucmax.paper.text_table import Entry, Table, escape_markdown, html_page
 from aucmax.runtime.output_files import replacing
 
@@ -93,8 +93,8 @@ def page(rows: Rows, departures: Sequence[str] = DEPARTURES) -> str:
         _claims_table(claims(rows)).markdown().strip(),
         "## Do we reach the paper's numbers?",
         _reach_table([gap for gap in found if gap.method in ("NBAUC", "NSAUC")]).markdown().strip(),
-        *_furthest("## Where we fall short", "below", found, lambda points: -points),
-        *_furthest("## Where we are better", "above", found, lambda points: points),
+        *_furthest("## Where we fall short", "below", found, -1),
+        *_furthest("## Where we are better", "above", found, 1),
         "## What was substituted",
         _bullets(_substituted(used)) or "No data set and no run.",
         "## How every run departs from the paper" if departures else "",
@@ -121,32 +121,23 @@ def _what_was_run(used: Sequence[Row]) -> list[str]:
         f"landmarks: {', '.join(f'{n:,}' for n in landmarks) or 'none'}",
     ]
     for key in ("machine", "versions"):
-        known = dict.fromkeys(_pairs(row[key]) for row in used if is_done(row) and row.get(key))
-        lines += [f"{key}: {each}" for each in known]
+        known = [row[key].items() for row in used if is_done(row) and row.get(key)]
+        texts = [", ".join(f"{name} {value}" for name, value in pairs) for pairs in known]
+        lines += [f"{key}: {text}" for text in dict.fromkeys(texts)]
     return lines
 
 
-def _pairs(value: Any) -> str:
-    if isinstance(value, Mapping):
-        return ", ".join(f"{key} {_pairs(each)}" for key, each in value.items())
-    return str(value)
-
-
 def _claims_table(found: Sequence[Claim]) -> Table:
+    lines = [
+        (Entry(str(k)), Entry(claim.text), Entry(claim.verdict, best=True), Entry(claim.evidence))
+        for k, claim in enumerate(found, start=1)
+    ]
     return Table(
         "claims",
         f"Confirmed: the claim holds on at least {MOST:.0%} of the data sets that can test it, or on "
         "all if the paper says so. Not confirmed: it holds on less than half. Mixed: between.",
         ("", "claim", "verdict", "the numbers"),
-        tuple(
-            (
-                Entry(str(number)),
-                Entry(claim.text),
-                Entry(claim.verdict, best=True),
-                Entry(claim.evidence),
-            )
-            for number, claim in enumerate(found, start=1)
-        ),
+        tuple(lines),
         left=4,
     )
 
@@ -175,34 +166,27 @@ def _reach_table(found: Sequence[Gap]) -> Table:
     )
 
 
-def _furthest(
-    heading: str, word: str, found: Sequence[Gap], size: Callable[[float], float], most: int = 10
-) -> list[str]:
-    """List the numbers that are furthest from the paper's on one side."""
-    tested = [(gap.points, gap) for gap in found if gap.points is not None]
-    far = sorted((pair for pair in tested if size(pair[0]) > EQUAL), key=lambda pair: -size(pair[0]))
+def _furthest(heading: str, word: str, found: Sequence[Gap], sign: int) -> list[str]:
+    """List the ten numbers that are furthest from the paper's on one side."""
+    tested = [(sign * gap.points, gap) for gap in found if gap.points is not None]
+    far = sorted((pair for pair in tested if pair[0] > EQUAL), key=lambda pair: -pair[0])
     text = f"{len(far)} of {len(tested)} cells are more than {EQUAL} points {word} the paper"
-    text += f"; the {most} furthest:" if len(far) > most else ":" if far else "."
+    text += "; the 10 furthest:" if len(far) > 10 else ":" if far else "."
     lines = [
         f"{gap.method} on {gap.data} ({gap.table}): {gap.ours:.2f}, the paper {gap.paper:.2f}, "
-        + signed(points)
-        for points, gap in far[:most]
+        + signed(sign * points)
+        for points, gap in far[:10]
     ]
     return [heading, text, _bullets(lines)]
 
 
 def _substituted(used: Sequence[Row]) -> list[str]:
     """Return each note once, with the data sets and methods that it is about."""
-    about: dict[str, list[Row]] = {}
-    for row in used:
-        for text in notes_of(row):
-            about.setdefault(text, []).append(row)
     lines = []
-    for text, noted in about.items():
+    for text, noted in results.by_note(used).items():
         methods = sorted({row["method"] for row in noted} - {""})
         only = f" ({', '.join(methods)})" if len(methods) in (1, 2) else ""
-        names = ", ".join(dict.fromkeys(row["data"] for row in noted))
-        lines.append(f"{names}{only}: {text.rstrip('.')}.")
+        lines.append(f"{results.names_of(noted)}{only}: {text.rstrip('.')}.")
     return lines
 
 
