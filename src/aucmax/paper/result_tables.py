@@ -65,7 +65,7 @@ def _comparison(
         remarks.append(
             "Mean ranks use unrounded AUC, with 1 for the best, over the data sets and seeds that all "
             "methods with any result share. The last row is a two-sided Wilcoxon signed-rank test of "
-            f"{champion} against each method across data sets, and needs {results.FEWEST_TO_TEST}."
+            f"{champion} against each method across at least {results.FEWEST_TO_TEST} data sets."
         )
     if any(metric.name == "seconds" for metric in metrics):
         remarks.append("The paper's times are from another machine: compare ratios within a row.")
