@@ -17,6 +17,7 @@ from aucmax.estimators import baselines as baselines_module
 from aucmax.metrics import roc_auc
 from aucmax.pairs import PairLoss
 from aucmax.solvers.kernel_newton import minimize_kernel
+from aucmax.solvers.options import Stopping
 from tests import oracle
 
 
@@ -41,7 +42,9 @@ def test_an_independent_optimiser_finds_no_lower_value(C, weighted):
     keep = values > 1e-10
     root = vectors[:, keep] * np.sqrt(values[keep])
     best, w = oracle.best_objective(root, y == 1, C, weight)
-    solution = minimize_kernel(lambda v: K @ v, PairLoss(y == 1, weight), C, tol=1e-9)
+    solution = minimize_kernel(
+        lambda v: K @ v, PairLoss(y == 1, weight), C, stopping=Stopping(tol=1e-9)
+    )
     assert solution.converged
     assert solution.objective <= best * (1 + 1e-6)
     np.testing.assert_allclose(solution.scores, root @ w, atol=2e-3 * np.abs(root @ w).max())
@@ -50,7 +53,7 @@ def test_an_independent_optimiser_finds_no_lower_value(C, weighted):
 def test_at_the_minimum_coefficients_are_the_gradient():
     X, y = moons()
     K, loss = rbf_kernel(X, gamma=1.5), PairLoss(y == 1)
-    solution = minimize_kernel(lambda v: K @ v, loss, 5.0, tol=1e-12)
+    solution = minimize_kernel(lambda v: K @ v, loss, 5.0, stopping=Stopping(tol=1e-12))
     expected = -5.0 * loss.at(solution.scores).gradient
     np.testing.assert_allclose(solution.coef, expected, atol=1e-3 * np.abs(expected).max())
 

@@ -8,20 +8,21 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from aucmax.pairs import Floats
+from aucmax.pairs import Floats, Mask
 from aucmax.runtime.deadline import Deadline
 from aucmax.solvers.hessian import Hessian
 from aucmax.solvers.preconditioner import Factor
 
 __all__ = ["MAX_PRODUCTS", "ROUNDED_PRODUCTS", "Direction", "System", "solve_system"]
 
-#: Hessian products in one solve, at most.
+#: The limit on Hessian products in one solve.
 MAX_PRODUCTS = 500
 
-#: Products that a system of few unknowns is given beyond a multiple of their number.
+#: Without rounding, as many products as there are unknowns solve a system. After five times as many and
+#: this, rounding keeps the residual up, and further products would change nothing.
 ROUNDED_PRODUCTS = 20
 
-#: The closest solve, as a relative residual.
+#: The smallest relative residual that is asked for.
 _CLOSEST = 0.05
 
 
@@ -29,54 +30,33 @@ _CLOSEST = 0.05
 class System:
     """The Newton systems ``(I + C F'HF) d = -gradient`` of m problems.
 
-    Parameters
-    ----------
-    hessian : Hessian
-        The products ``F'HF v`` of all m problems.
-    gradient : array of shape (r, m)
-    C : array of shape (m,)
-    factors : m preconditioners, or None where there is none
-    forcing : array of shape (m,)
-        The relative residual at which a problem is solved.
-    near : array of shape (m,), optional
-        The decrease that is still worth a step. Near the minimum a system is solved closely enough for
-        this step to be the last. Without a preconditioner the residual does not say how near that is,
-        so it is given only where there will be one.
-    limit : int
-        Products of a problem without a preconditioner, at most.
+    ``near`` is the decrease that is still worth a step: near the minimum a system is solved closely
+    enough for this step to be the last. It is None where there will be no preconditioner, because the
+    residual alone does not show how near the minimum is.
     """
 
-    hessian: Hessian
-    gradient: Floats
-    C: Floats
-    factors: Sequence[Factor | None]
-    forcing: Floats
-    near: Floats | None
-    limit: int
+    hessian: Hessian  #: the products ``F'HF v``
+    gradient: Floats  #: (r, m)
+    C: Floats  #: (m,)
+    factors: Sequence[Factor | None]  #: m preconditioners, or None where there is none
+    forcing: Floats  #: (m,), the relative residual at which a problem is solved
+    near: Floats | None  #: (m,)
+    limit: int  #: on the products of a problem without a preconditioner
 
 
 @dataclass(frozen=True)
 class Direction:
     """Newton directions and what is known of them.
 
-    Parameters
-    ----------
-    coef : array of shape (r, m)
-    scores : array of shape (n, m)
-        ``F coef`` on the Hessian's rows, gathered on the way without a further pass.
-    left : array of shape (m,)
-        What is left of the system: the residual in the preconditioner's norm, or the decrease that
-        further products would bring, whichever is more.
-    solved : bool array of shape (m,)
-        Whether the wanted residual was reached.
-    products : int array of shape (m,)
+    ``left`` is what is left of the system: the residual in the preconditioner's norm, or the decrease
+    that further products would bring if that is more.
     """
 
-    coef: Floats
-    scores: Floats
-    left: Floats
-    solved: npt.NDArray[np.bool_]
-    products: npt.NDArray[np.intp]
+    coef: Floats  #: (r, m)
+    scores: Floats  #: (n, m), ``F coef`` on the Hessian's rows, gathered without a further pass
+    left: Floats  #: (m,)
+    solved: Mask  #: (m,), whether the residual asked for was reached
+    products: npt.NDArray[np.intp]  #: (m,)
 
 
 def solve_system(system: System, deadline: Deadline) -> Direction:
@@ -89,8 +69,9 @@ def solve_system(system: System, deadline: Deadline) -> Direction:
     first: Floats = np.einsum("rc,rc->c", residual, conjugate)
     size = first.copy()
     gain, tail = np.full(m, np.inf), np.zeros(m)
-    forcing, limits = _forcing(system, first), _limits(system)
-    solved, products = first <= 0, np.zeros(m, dtype=np.intp)
+    limits = np.array([MAX_PRODUCTS if factor else system.limit for factor in system.factors])
+    limits = np.minimum(limits, ROUNDED_PRODUCTS + 5 * r)
+    wanted, solved, products = _wanted(system, first), first <= 0, np.zeros(m, dtype=np.intp)
     open_ = np.flatnonzero(~solved)
     while open_.size:
         along, curved = hessian(conjugate[:, open_], open_)
@@ -106,7 +87,7 @@ def solve_system(system: System, deadline: Deadline) -> Direction:
         smoothed = _precondition([system.factors[i] for i in open_.tolist()], residual[:, open_])
         for j, i in enumerate(open_.tolist()):
             size_now = residual[:, i] @ smoothed[:, j]
-            solved[i] = size_now <= forcing[i] ** 2 * first[i]
+            solved[i] = size_now <= wanted[i] ** 2 * first[i]
             conjugate[:, i] *= size_now / size[i]
             conjugate[:, i] += smoothed[:, j]
             size[i] = size_now
@@ -116,7 +97,8 @@ def solve_system(system: System, deadline: Deadline) -> Direction:
     return Direction(coef, scores, np.maximum(size, tail), solved, products)
 
 
-def _forcing(system: System, first: Floats) -> Floats:
+def _wanted(system: System, first: Floats) -> Floats:
+    """Return the relative residual to reach, for residuals of squared norm ``first`` at the start."""
     if system.near is None:
         return system.forcing
     closest = np.maximum(np.sqrt(system.near / np.maximum(first, 1e-300)), _CLOSEST)
@@ -124,16 +106,8 @@ def _forcing(system: System, first: Floats) -> Floats:
     return out
 
 
-def _limits(system: System) -> npt.NDArray[np.intp]:
-    limits = np.array([MAX_PRODUCTS if factor else system.limit for factor in system.factors])
-    # Without rounding, as many products as there are unknowns solve the system. Where several times as
-    # many have not, rounding keeps the residual up, and more of them would change nothing.
-    out: npt.NDArray[np.intp] = np.minimum(limits, ROUNDED_PRODUCTS + 5 * len(system.gradient))
-    return out
-
-
 def _precondition(factors: Sequence[Factor | None], vectors: Floats) -> Floats:
-    """Each vector by its own factor."""
+    """Apply each problem's preconditioner to its vector."""
     out: Floats = np.array(vectors, order="F")
     for i, factor in enumerate(factors):
         if factor is not None:
