@@ -5,7 +5,7 @@ from scipy import sparse
 from aucmax.features.projection import Projection
 from aucmax.operators import FeatureOperator, KernelOperator
 from aucmax.pairs import PairLoss
-from aucmax.solvers import conjugate_gradients, hessian, newton_steps, preconditioner, starts
+from aucmax.solvers import conjugate_gradients, newton_steps, preconditioner, starts
 from aucmax.solvers.newton import Newton, minimize
 from aucmax.solvers.newton_state import FORCING, Data, State
 from aucmax.solvers.options import DEFAULT_STOPPING, Hooks, Stopping
@@ -70,7 +70,7 @@ def test_whether_a_preconditioner_is_renewed_does_not_depend_on_the_problems_bef
     monkeypatch.setattr(newton_steps, "patience", lambda _, rows=None, share=1.0: 1e9 if rows else 3.0)
     for first_has_one in (False, True):
         data = Data(FeatureOperator(F), losses, True, DEFAULT_STOPPING)
-        state = State.at(data, np.random.default_rng(0))
+        state = State.at_zero(data, np.random.default_rng(0))
         for each in state.preconditioners:
             each.products = 10
         if first_has_one:
@@ -157,11 +157,11 @@ def test_a_fold_is_a_column_with_zero_weights():
 def test_a_warm_start_at_the_optimum_stops_at_once():
     F, positive, _ = problem()
     operator, losses, C = FeatureOperator(F), [PairLoss(positive)], np.array([10.0])
-    cold = minimize(operator, losses, C, stopping=Stopping(tol=1e-8))
-    warm = minimize(operator, losses, C, stopping=Stopping(tol=1e-6), start=cold.coef)
+    newton = Newton(operator, losses, stopping=Stopping(tol=1e-8))
+    cold, warm = newton.run(C), newton.run(C)
     assert warm.n_iter == 1
     assert warm.objective[0] <= cold.objective[0] * (1 + 1e-9)
-    assert warm.passes < cold.passes
+    assert warm.passes - cold.passes < cold.passes
 
 
 def test_records_tell_the_story():
@@ -230,9 +230,8 @@ def test_the_seed_of_the_sample_does_not_show_in_the_minimum():
     F, positive, _ = problem(n=1500, r=30)
     operator, losses = FeatureOperator(F), [PairLoss(positive)]
     solves = [Newton(operator, losses, stopping=Stopping(tol=1e-9), seed=seed) for seed in (0, 1)]
-    for solve in solves:
-        solve.run(np.array([1e4]))
-    np.testing.assert_allclose(*(solve.objective() for solve in solves), rtol=1e-8)
+    a, b = (solve.run(np.array([1e4])) for solve in solves)
+    np.testing.assert_allclose(a.objective, b.objective, rtol=1e-8)
     assert FORCING < 1
 
 
@@ -268,11 +267,9 @@ def test_a_column_beyond_factoring_is_solved_more_closely(monkeypatch):
 
 
 def test_features_that_overflow_are_an_error():
-    F = np.full((4, 1), 1e300)
+    F, positive = np.array([[1e300], [0.0], [0.0], [0.0]]), np.array([True, False, False, False])
     with pytest.raises(FloatingPointError, match="products overflow"), np.errstate(all="ignore"):
-        minimize(
-            FeatureOperator(F), [PairLoss(np.array([1, 0, 0, 0], bool))], np.array([1e300]), start=F[:1]
-        )
+        minimize(FeatureOperator(F), [PairLoss(positive)], np.array([1e300]))
 
 
 def large_problem(k=1):
@@ -335,7 +332,7 @@ def test_products_on_the_active_rows_alone_are_those_on_all_rows(kind, monkeypat
     }[kind]
     found = {}
     for share in (0.0, 1.0):
-        monkeypatch.setattr(hessian, "_FEW_ACTIVE", share)
+        monkeypatch.setattr(conjugate_gradients, "_FEW_ACTIVE", share)
         found[share] = minimize(operator, losses, np.full(3, 1e3), stopping=Stopping(tol=1e-11))
     assert found[1.0].converged.all()
     assert found[1.0].passes < 0.7 * found[0.0].passes

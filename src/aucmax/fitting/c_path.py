@@ -115,26 +115,26 @@ def solve_path(
 
     for i in range(len(path.records), Cs.size):
         C = Cs[i]
-        steps = newton.run(np.full(len(losses), C), Hooks(show, keep if kept.on else None))
-        if context.deadline.over() and not newton.converged.all():
+        found = newton.run(np.full(len(losses), C), Hooks(show, keep if kept.on else None))
+        if context.deadline.over() and not found.converged.all():
             if path.records:  # those before it are better than one that was broken off
                 break
-            check_begun(len(steps), context.deadline)
-        path.objective.append(newton.objective())
+            check_begun(found.n_iter, context.deadline)
+        path.objective.append(found.objective)
         record = path.add(
             C,
-            newton.coef.copy(),
-            newton.scores,
+            found.coef.copy(),
+            found.scores,
             problems,
             **about,
-            steps=len(steps),
-            passes=newton.passes - passes,
-            preconditioners=sum(step.preconditioners for step in steps),
-            gap=float(newton.gap.max()),
-            converged=bool(newton.converged.all()),
+            steps=found.n_iter,
+            passes=found.passes - passes,
+            preconditioners=sum(step.preconditioners for step in found.history),
+            gap=float(found.gap.max()),
+            converged=bool(found.converged.all()),
             seconds=line.elapsed() - seconds,
         )
-        passes, seconds = newton.passes, line.elapsed()
+        passes, seconds = found.passes, line.elapsed()
         line.value(record)
         if problems.folds and (
             context.deadline.over()

@@ -4,21 +4,20 @@ Conventions that hold everywhere:
 
 * Labels split the rows into positives ``i`` and negatives ``j`` with non-negative weights ``u``. A row
   of weight 0 is absent; a row of weight 2 counts as two rows.
-* The loss at scores ``s`` is ::
+* The loss at scores ``s`` is of the size of ``N``, a cost per row::
 
       L(s) = c * sum_{i in +, j in -} u_i u_j max(0, 1 - (s_i - s_j))**2
       c    = N / (N_pos N_neg),   N = sum(u),  N_pos, N_neg the same over one class
 
-  so ``L`` is of the size of ``N``: a cost per row that does not grow with the number of pairs.
 * A pair at margin exactly 1 is inactive: it adds nothing to value, gradient or curvature.
 * In the share of pairs in order (the AUC), a tie counts one half.
 
 No pair is ever formed. With negatives sorted downwards, the active negatives of a positive (``s_j > s_i
 - 1``) come first; with positives sorted upwards, so do the active positives of a negative. Running sums
-over the two sorted classes give every quantity: O(n log n) for the sort, once per point, and O(n) for
-each Hessian product. Sums run from the active end and in float64, so a small active set is never the
-difference of two large numbers (only ``hessian_gram``, which makes preconditioners, sums in the dtype
-of its features).
+over the two give every quantity: O(n log n) for the sort, once per point, and O(n) for each Hessian
+product. Sums run from the active end and in float64, so a small active set is never the difference of
+two large numbers (only ``hessian_gram``, which makes preconditioners, sums in the dtype of its
+features).
 """
 
 from __future__ import annotations
@@ -39,28 +38,16 @@ _CHUNK_ROWS = 4096
 
 
 class PairLoss:
-    """Squared hinge over all pairs of n rows.
+    """Squared hinge over all pairs of n rows, of which ``positive`` (n,) says which are positive.
 
-    Parameters
-    ----------
-    positive : bool array of shape (n,)
-        Which rows are positive.
-    weight : array of shape (n,), optional
-        Non-negative row weights; 0 removes a row.
-    scale : float, optional
-        The factor ``c`` of the loss; by default that of these rows and weights. A sample that
-        represents more rows has the factor of all of them.
+    ``scale`` is the factor ``c`` of the loss; by default that of these rows and weights. A sample that
+    represents more rows has the factor of all of them.
 
-    Examples
-    --------
     >>> import numpy as np
     >>> from aucmax.pairs import PairLoss
-    >>> loss = PairLoss(np.array([True, False, False]))
-    >>> point = loss.at(np.array([0.5, 0.0, -1.0]))
-    >>> point.value  # 3 / (1 * 2) * (1 - 0.5)**2
-    0.375
-    >>> point.gradient
-    array([-1.5,  1.5,  0. ])
+    >>> point = PairLoss(np.array([True, False, False])).at(np.array([0.5, 0.0, -1.0]))
+    >>> point.value, point.gradient  # the value is 3 / (1 * 2) * (1 - 0.5)**2
+    (0.375, array([-1.5,  1.5,  0. ]))
     """
 
     def __init__(
@@ -107,12 +94,16 @@ class PairPoint:
         self._near_pos: Indices = self._s_neg.size - above
         # The other side is counted from this one, not searched for. This is cheaper, and rounding
         # cannot make a pair active for only one of its rows.
-        reach = np.bincount(self._near_pos, minlength=self._s_neg.size + 1)
-        self._near_neg: Indices = self._s_pos.size - np.cumsum(reach[:-1])
+        self._near_neg = self._partners_of_negatives(self._near_pos)
         self._mass_pos = _running_sum(self._u_neg)[self._near_pos]
         self._mass_neg = _running_sum(self._u_pos)[self._near_neg]
         self.gradient: Floats = np.zeros(self._n_rows)
         self.value = self._value_and_gradient()
+
+    def _partners_of_negatives(self, near_pos: Indices) -> Indices:
+        """Count the active positives of each negative, from the active negatives of each positive."""
+        reach = np.bincount(near_pos, minlength=self._s_neg.size + 1)
+        return self._s_pos.size - np.cumsum(reach[:-1])
 
     def _value_and_gradient(self) -> float:
         if not self._s_pos.size or not self._s_neg.size:
@@ -132,18 +123,14 @@ class PairPoint:
     def hessian_product(self, direction: Array) -> Floats:
         """Return the Hessian times one direction (n,), or times many at once (n, m)."""
         direction = np.asarray(direction, dtype=np.float64)
-        out = np.zeros(direction.shape)
+        if direction.ndim > 1:
+            return np.column_stack([self.hessian_product(column) for column in direction.T])
+        out, factor = np.zeros(self._n_rows), 2.0 * self._scale
         v_pos, v_neg = direction[self._pos], direction[self._neg]
-
-        def rows(values: Floats) -> Floats:  # a factor per row, for either shape
-            return values.reshape(-1, *([1] * (direction.ndim - 1)))
-
-        u_pos, u_neg = rows(self._u_pos), rows(self._u_neg)
-        pull_pos = _running_sum(u_neg * v_neg)[self._near_pos]
-        pull_neg = _running_sum(u_pos * v_pos)[self._near_neg]
-        factor = 2.0 * self._scale
-        out[self._pos] = factor * u_pos * (rows(self._mass_pos) * v_pos - pull_pos)
-        out[self._neg] = factor * u_neg * (rows(self._mass_neg) * v_neg - pull_neg)
+        pull_pos = _running_sum(self._u_neg * v_neg)[self._near_pos]
+        pull_neg = _running_sum(self._u_pos * v_pos)[self._near_neg]
+        out[self._pos] = factor * self._u_pos * (self._mass_pos * v_pos - pull_pos)
+        out[self._neg] = factor * self._u_neg * (self._mass_neg * v_neg - pull_neg)
         return out
 
     def curvature(self) -> Floats:
@@ -154,21 +141,19 @@ class PairPoint:
         return out
 
     def hessian_gram(self, features: Array | Callable[[Indices], Array], levels: int = 512) -> Floats:
-        """Return ``features.T @ Hessian @ features`` for features (n, r), multiplied in their own
-        dtype.
+        """Return ``features.T @ Hessian @ features``, multiplied in the dtype of the features (n, r).
 
         Features are an array, or a function that returns some of its rows; only a chunk is ever held.
-        The Hessian is a diagonal minus the active pairs. It is exact with up to ``levels`` negatives.
-        With more, the number of active negatives of each positive is rounded down to one of that many
-        levels, which gives the Hessian of a slightly smaller active set. Positives of one level then
-        share one sum over negatives, which halves the work.
+        The Hessian, a diagonal minus the active pairs, is exact with up to ``levels`` negatives. With
+        more, each positive's number of active negatives is rounded down to one of that many levels,
+        which makes the active set slightly smaller. Positives of one level then share one sum over
+        negatives, which halves the work.
         """
         take = features if callable(features) else features.__getitem__
         n_neg = self._s_neg.size
         stride = max(1, -(-n_neg // levels))
         near_pos = self._near_pos // stride * stride
-        reach = np.bincount(near_pos, minlength=n_neg + 1)
-        near_neg = self._s_pos.size - np.cumsum(reach[:-1])
+        near_neg = self._partners_of_negatives(near_pos)
         mass_pos = self._u_pos * _running_sum(self._u_neg)[near_pos]
         mass_neg = self._u_neg * _running_sum(self._u_pos)[near_neg]
         # Positives are sorted by falling `near_pos`, so those of one level are adjacent.
@@ -192,10 +177,9 @@ class PairPoint:
 def ordered_share(
     pos: Floats, neg: Floats, pos_weight: Floats | None = None, neg_weight: Floats | None = None
 ) -> float:
-    """Return the weighted share of pairs with the positive above the negative; a tie counts one half.
+    """Return the share of pairs with the positive score above the negative; a tie counts one half.
 
-    ``pos`` and ``neg`` are the scores of the two classes. The weight of a pair is the product of the
-    weights of its rows.
+    The weight of a pair is the product of the weights of its rows.
     """
     u_pos = np.ones(pos.size) if pos_weight is None else pos_weight
     u_neg = np.ones(neg.size) if neg_weight is None else neg_weight
@@ -230,8 +214,7 @@ def _squares_and_sums(
     root = np.sqrt(mass)
     for start in range(0, rows.size, _CHUNK_ROWS):
         part = slice(start, start + _CHUNK_ROWS)
-        chunk = take(rows[part])
-        ids = group[part]
+        chunk, ids = take(rows[part]), group[part]
         first = np.flatnonzero(np.diff(ids, prepend=-1))
         factor = weight[part].astype(chunk.dtype)
         for run in map(slice, first, [*first[1:], ids.size]):

@@ -1,7 +1,7 @@
 """Line search in score space, where a trial costs a sort and no pass over the data.
 
 The search is near-exact and may go beyond 1. Pairs leave the active set along a step, so the curvature
-at its start is too large, and steps of 1.3 to 4 are usual early on; this saves a quarter of the Newton
+at its start is too large, and steps of 1.3 to 4 are usual early on. This saves a quarter of the Newton
 steps.
 """
 
@@ -25,15 +25,13 @@ def line_search(
     C: float,
     slope: float,
 ) -> tuple[float, Floats, PairPoint] | None:
-    """Find where along ``w + t d`` the slope of the objective has nearly vanished.
+    """Find where along ``w + t d`` the slope of the objective, at first ``slope``, has nearly vanished.
 
-    ``penalty`` holds the inner products w.w, w.d and d.d in the space of w, and ``slope`` is the slope
-    of the objective at t = 0. Scores move along as ``scores + t moved``. The objective is convex along
-    the line, so its slope grows: doubling finds a bracket and secants narrow it, with a bisection when
-    one has not halved the bracket (next to a kink the slopes at its two ends can differ by many
-    orders).
-
-    Returns the step t, the scores and the loss there; None if no trial lowered the objective.
+    ``penalty`` holds the inner products w.w, w.d and d.d; scores move as ``scores + t moved``. The
+    objective is convex along the line, so its slope grows: doubling finds a bracket and secants narrow
+    it, with a bisection when one has not halved it (next to a kink the slopes at its two ends can
+    differ by many orders). Returns t, the scores and the loss there; None if no trial lowered the
+    objective.
     """
     square, along, length = penalty
     best_value = 0.5 * square + C * point.value
@@ -72,7 +70,7 @@ def refuse_overflow(values: Floats) -> None:
 
 
 def refuse_underflow(gradient: Floats) -> None:
-    """Raise an error if the square of a gradient vanishes: it would be taken for that of a minimum."""
+    """Raise an error if the square of a gradient vanishes, which would look like a minimum."""
     size = float(np.abs(gradient).max(initial=0.0))
     if size > 0.0 and size * size == 0.0:
         raise FloatingPointError("C, features or weights are so small that products vanish")

@@ -1,16 +1,8 @@
 """Truncated Newton for all-pairs losses, k problems in lockstep.
 
-Each problem c minimises ::
-
-    f_c(w) = 1/2 ||w||^2 + C_c L_c(F w)
-
-over the same features F, of which the solver knows only an operator. The problems share each pass over
-the data, so that k products cost little more than one; a plain fit is k = 1.
-
-The parts, each with the measurements behind it: :mod:`~aucmax.solvers.newton_steps` takes the steps and
-decides when to stop, :mod:`~aucmax.solvers.conjugate_gradients` solves for their directions on the rows
-that :mod:`~aucmax.solvers.hessian` selects, :mod:`~aucmax.solvers.line_search` finds their lengths, and
-:mod:`~aucmax.solvers.starts` and :mod:`~aucmax.solvers.stages` make the first steps cheap.
+Each problem c minimises ``f_c(w) = 1/2 ||w||^2 + C_c L_c(F w)`` over the same features F, which the
+solver knows only as an operator. The problems share each pass over the data, so that k products cost
+little more than one; a plain fit is k = 1.
 """
 
 from __future__ import annotations
@@ -48,8 +40,8 @@ class Solution:
 class Newton:
     """A solve that can continue: when C changes, the problems start from where they are.
 
-    The parameters are those of :func:`minimize`; ``seed`` is for the rows that preconditioners sample,
-    on which the minimisers do not depend.
+    The parameters are those of :func:`minimize`. The ``seed`` determines which rows preconditioners
+    sample; the minimisers do not depend on it.
     """
 
     def __init__(
@@ -58,21 +50,27 @@ class Newton:
         losses: Sequence[PairLoss],
         *,
         stopping: Stopping = DEFAULT_STOPPING,
-        start: Floats | None = None,
         precondition: bool = True,
         seed: int = 0,
     ) -> None:
         precondition = precondition and operator.n_columns <= MOST_COLUMNS
         self.data = Data(operator, losses, precondition, stopping)
-        self._state = State.at(self.data, np.random.default_rng(seed), start)
+        self._state = State.at_zero(self.data, np.random.default_rng(seed))
 
-    def run(self, C: Floats, hooks: Hooks = NO_HOOKS) -> list[Record]:
-        """Minimise at weights ``C`` (k,) and return a record per step.
+    def run(self, C: Floats, hooks: Hooks = NO_HOOKS) -> Solution:
+        """Minimise at weights ``C`` (k,), from where the problems are, or continue a run that was
+        saved.
 
-        A run starts where the problems are; after :meth:`resume` it continues the run that was saved.
+        The arrays of the solution change in the next run. Its scores were updated step by step;
+        :meth:`solution` computes them again from the coefficients.
         """
         solve_in_stages(self.data, self._state, C, hooks)
-        return self._state.history
+        return _solution(self._state)
+
+    def solution(self) -> Solution:
+        """Return where the problems are, with scores computed in one more pass."""
+        self._state.compute_scores(self.data)
+        return _solution(self._state)
 
     def state(self) -> SavedState:
         """Return what a solve of the same problems needs to continue, as plain data and arrays."""
@@ -84,42 +82,6 @@ class Newton:
         for c in np.flatnonzero(saved["preconditioned"]).tolist():
             build_preconditioner(self.data, self._state, c)
 
-    def solution(self) -> Solution:
-        """Return the minimisers; scores, which steps have only updated, are computed once more."""
-        now = self._state
-        now.compute_scores(self.data)
-        reached = (now.coef, now.scores, now.objective(), now.gap, now.converged)
-        return Solution(*reached, len(now.history), now.passes, now.history)
-
-    def objective(self) -> Floats:
-        """Return the objective of each problem at its coefficients."""
-        return self._state.objective()
-
-    @property
-    def coef(self) -> Floats:
-        """Coefficients (r, k)."""
-        return self._state.coef
-
-    @property
-    def scores(self) -> Floats:
-        """Scores (n, k)."""
-        return self._state.scores
-
-    @property
-    def gap(self) -> Floats:
-        """Estimated relative distance of each problem to its minimum."""
-        return self._state.gap
-
-    @property
-    def converged(self) -> Mask:
-        """Whether each problem has converged."""
-        return self._state.converged
-
-    @property
-    def passes(self) -> int:
-        """Passes over the data since the start."""
-        return self._state.passes
-
 
 def minimize(
     operator: Operator,
@@ -127,31 +89,25 @@ def minimize(
     C: Floats,
     *,
     stopping: Stopping = DEFAULT_STOPPING,
-    start: Floats | None = None,
     precondition: bool = True,
     state: SavedState | None = None,
     hooks: Hooks = NO_HOOKS,
 ) -> Solution:
-    """Minimise ``1/2 ||w||^2 + C L(F w)`` for each problem.
+    """Minimise ``1/2 ||w||^2 + C L(F w)`` for k problems with weights ``C`` (k,).
 
-    Parameters
-    ----------
-    operator : Operator
-        The features, n rows and r columns.
-    losses : k pair losses over the n rows
-    C : array of shape (k,)
-    stopping : Stopping
-    start : array of shape (r, k), optional
-        Coefficients to start from; zeros by default.
-    precondition : bool
-        False leaves the preconditioner out, for comparison. Above 20,000 columns none is built.
-    state : dict, optional
-        The state of an earlier solve of the same problems, to continue from.
-    hooks : Hooks
-        Called with the :class:`Record` of each step and with :meth:`Newton.state` after it.
+    The operator has n rows and r columns of features; each of the k losses is over the n rows. The
+    solve begins at zero, or continues from the ``state`` of an earlier solve of the same problems.
+    ``precondition=False`` leaves the preconditioner out, for comparison; above 20,000 columns none is
+    built. The ``hooks`` are called with the :class:`Record` of each step and with :meth:`Newton.state`
+    after it.
     """
-    newton = Newton(operator, losses, stopping=stopping, start=start, precondition=precondition)
+    newton = Newton(operator, losses, stopping=stopping, precondition=precondition)
     if state is not None:
         newton.resume(state)
     newton.run(C, hooks)
     return newton.solution()
+
+
+def _solution(at: State) -> Solution:
+    reached = (at.coef, at.scores, at.objective(), at.gap, at.converged)
+    return Solution(*reached, len(at.history), at.passes, at.history)

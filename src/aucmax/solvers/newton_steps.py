@@ -6,11 +6,11 @@ than they were with it at first.
 
 The stopping rule is the Newton decrement relative to the objective, an estimate of the relative
 distance to the minimum that means the same at every C and scale. It includes what conjugate gradients
-left over, ``1/2 r'M^(-1)r`` in the norm of the preconditioner M. Without a preconditioner M is the
-identity and this part is an upper bound, because the Hessian is at least the identity. Where only that
-bound prevents convergence, the system is solved more closely, or a first preconditioner is built. The
-step on which the decrement was measured is still taken. If the objective then falls as predicted, the
-distance that is left is known too, and may end the solve (:func:`_gap_after`).
+left over, ``1/2 r'M^(-1)r`` in the norm of the preconditioner M. Without one, M is the identity and
+this part is an upper bound, because the Hessian is at least the identity. Where only that bound
+prevents convergence, the system is solved more closely, or a first preconditioner is built. The step on
+which the decrement was measured is still taken. If the objective then falls as predicted, the distance
+that is left is known too, and may end the solve (:func:`_gap_after`).
 """
 
 from __future__ import annotations
@@ -21,8 +21,7 @@ from dataclasses import replace
 import numpy as np
 
 from aucmax.pairs import Floats, Indices
-from aucmax.solvers.conjugate_gradients import MAX_PRODUCTS, Direction, System, solve_system
-from aucmax.solvers.hessian import Hessian
+from aucmax.solvers.conjugate_gradients import MAX_PRODUCTS, Direction, Hessian, solve_system
 from aucmax.solvers.line_search import line_search, refuse_overflow, refuse_underflow
 from aucmax.solvers.newton_state import Data, Record, State
 from aucmax.solvers.options import NO_HOOKS, Hooks
@@ -34,11 +33,11 @@ _CAUTION = 3.0
 #: Share of the tolerance that the estimate after a step has to meet.
 _AFTER = 0.1
 
-#: A problem without a preconditioner gets one when a solve takes this many products, or the price of
-#: one.
+#: Products in one solve after which a problem gets its first preconditioner, unless its price is
+#: higher.
 _PLAIN_PRODUCTS = 7
 
-#: Above this many products, a new preconditioner is a poor one: it has too few rows.
+#: Above this many products a new preconditioner is a poor one: it has too few rows.
 _SLOW_PRODUCTS = 12
 
 
@@ -66,22 +65,14 @@ def iterate(data: Data, state: State, hooks: Hooks = NO_HOOKS) -> None:
         for i, c in enumerate(live.tolist()):
             advance(data, state, c, found.coef[:, i], found.scores[:, i], slope[i])
         # 5) Record the step, and mark the problems that have converged
-        objective = state.objective()
-        _check_convergence(data, state, live, found, slope, (before, objective[live]))
-        record = Record(
-            iteration=len(state.history) + 1,
-            objective=objective,
-            gap=state.gap.copy(),
-            auc=np.array([point.auc() for point in state.points]),
-            step=state.step.copy(),
-            products=max(state.preconditioners[c].products for c in live),
-            passes=state.passes,
-            preconditioners=built,
-            seconds=time.perf_counter() - state.began,
-        )
-        state.history.append(record)
+        objective = _check_convergence(data, state, live, found, slope, before)
+        auc = np.array([point.auc() for point in state.points])
+        products = max(state.preconditioners[c].products for c in live)
+        seconds, arrays = time.perf_counter() - state.began, (state.gap.copy(), auc, state.step.copy())
+        done = len(state.history) + 1, objective, *arrays, products, state.passes, built, seconds
+        state.history.append(Record(*done))
         if hooks.on_record is not None:
-            hooks.on_record(record)
+            hooks.on_record(state.history[-1])
         if hooks.on_state is not None:
             hooks.on_state(state.save())
 
@@ -89,8 +80,7 @@ def iterate(data: Data, state: State, hooks: Hooks = NO_HOOKS) -> None:
 def rebuild_slow(data: Data, state: State, live: Indices) -> int:
     """Build preconditioners for the problems that need a new one, and return how many.
 
-    A preconditioner that was slow from the start gives way to one of twice as many rows, if there are
-    more.
+    One that was slow from the start is replaced by one of twice as many rows, if there are more.
     """
     built = 0
     for c in live.tolist():
@@ -110,7 +100,7 @@ def rebuild_slow(data: Data, state: State, live: Indices) -> int:
 
 
 def build_preconditioner(data: Data, state: State, problem: int) -> None:
-    """Build the preconditioner of one problem where the problem is."""
+    """Build the preconditioner of one problem at its scores."""
     own, scores, point = state.preconditioners[problem], state.scores[:, problem], state.points[problem]
     if state.sample is not None:
         # Its features are in memory already; those of more rows would cost more than they save.
@@ -147,8 +137,8 @@ def _newton_direction(
         near = _AFTER * data.stopping.tol * objective
         limit = int(max(patience(operator), _PLAIN_PRODUCTS))
     factors = [each.factor_at(float(state.C[c])) for each, c in zip(own, live, strict=True)]
-    system = System(hessian, gradient, state.C[live], factors, state.forcing[live], near, limit)
-    found = solve_system(system, data.stopping.deadline)
+    when = state.forcing[live], near, limit, data.stopping.deadline
+    found = solve_system(hessian, gradient, state.C[live], factors, *when)
     for each, products in zip(own, found.products.tolist(), strict=True):
         each.products = products or each.products
         each.first_products = each.first_products or each.products
@@ -161,35 +151,21 @@ def _newton_direction(
 
 
 def _check_convergence(
-    data: Data,
-    state: State,
-    live: Indices,
-    found: Direction,
-    slope: Floats,
-    around: tuple[Floats, Floats],
-) -> None:
-    """Estimate how far the live problems are from their minima, from the objectives around a step."""
-    (before, after), tol = around, data.stopping.tol
-    decrement = -0.5 * slope / before
+    data: Data, state: State, live: Indices, found: Direction, slope: Floats, before: Floats
+) -> Floats:
+    """Estimate how far the live problems are from their minima, and return all objectives."""
+    tol, objective, decrement = data.stopping.tol, state.objective(), -0.5 * slope / before
     gap = np.minimum(1.0, _CAUTION * (decrement + 0.5 * found.left / before))
-    gap_after = _gap_after(before, after, slope, found.left, state.step[live])
-    converged = found.solved & ((gap <= tol) | (gap_after <= _AFTER * tol))
+    # On a quadratic with the curvature at the start, a step t lowers the objective by -slope (t - t^2 /
+    # 2) and leaves -slope (1 - t)^2 / 2 and what conjugate gradients left. Any difference from that
+    # shows how far the curvature has changed on the way, and counts in full.
+    step = state.step[live]
+    error = np.abs((before - objective[live]) + slope * (step - 0.5 * step**2))
+    after = (-0.5 * slope * (1.0 - step) ** 2 + 0.5 * found.left + error) / before
+    converged = found.solved & ((gap <= tol) | (after <= _AFTER * tol))
     state.gap[live], state.converged[live] = gap, converged
     state.doubtful[live] = ~converged & (decrement <= tol)
     for c in np.flatnonzero(state.doubtful).tolist():
         if not data.precondition or state.preconditioners[c].curvature is not None:
             state.forcing[c] *= 0.1
-
-
-def _gap_after(before: Floats, after: Floats, slope: Floats, left: Floats, step: Floats) -> Floats:
-    """Estimate the relative distance to the minimum after steps along directions of conjugate
-    gradients.
-
-    On a quadratic with the curvature at the start, a step t lowers the objective by
-    ``-slope (t - t^2 / 2)`` and leaves ``-slope (1 - t)^2 / 2`` and what conjugate gradients left. Any
-    difference from that shows how far the curvature has changed on the way, and counts in full.
-    """
-    expected = -slope * (step - 0.5 * step**2)
-    error = np.abs((before - after) - expected)
-    out: Floats = (-0.5 * slope * (1.0 - step) ** 2 + 0.5 * left + error) / before
-    return out
+    return objective

@@ -2,11 +2,8 @@
 
 The Newton system of one problem is ``(I + C F'HF) d = -g``. Replacing the n rows by a few thousand that
 carry most of the curvature gives a matrix close to it, whose Cholesky factor turns hundreds of products
-into a handful.
-
-Where there are many columns of features, only the first are factored and the others are scaled by the
-diagonal. Kernel features come in falling order of their eigenvalues, so the first carry most of the
-curvature.
+into a handful. Where there are many columns of features, only the first are factored, and the others
+are scaled by the diagonal: kernel features come in falling order of their eigenvalues.
 """
 
 from __future__ import annotations
@@ -20,19 +17,18 @@ from aucmax.operators import FLOPS_PER_BYTE, Operator
 from aucmax.pairs import Array, Floats, Indices, PairLoss, PairPoint
 
 #: Sampled rows per column of the features, and the limit on their entries. On covtype (465k rows, C =
-#: 100) 10, 16 and 24 rows per column took 285, 310 and 190 passes, and 42, 46 and 33 s (means of two).
+#: 100) 10, 16 and 24 rows per column took 285, 310 and 190 passes, and 42, 46 and 33 s.
 ROWS_PER_COLUMN = 20
 MAX_ENTRIES = 2**27
 
-#: Above MAX_COLUMNS only the leading columns are factored, because the cost grows as their cube. On
-#: covtype (80,000 rows, 4000 landmarks, C = 4, one core) factoring all takes 120 passes and 75 s, 1500
-#: 170 and 50, 1000 184 and 46, 500 230 and 47, and none 360 and 61. With 5600 landmarks at C = 44 it is
-#: similar.
+#: Above MAX_COLUMNS only the leading columns are factored, as the cost grows with their cube. On
+#: covtype (80,000 rows, 4000 landmarks, C = 4, one core) factoring all takes 120 passes and 75 s, 1000
+#: takes 184 and 46 s, 500 takes 230 and 47 s, and none 360 and 61 s.
 MAX_COLUMNS = 3000
 LEADING_COLUMNS = 1000
 
-#: Above this many columns no preconditioner is built: such columns are not kernel features, so the
-#: first are no better than others.
+#: Above this many columns no preconditioner is built: they are not kernel features, so the first are no
+#: better than others.
 MOST_COLUMNS = 20_000
 
 #: Ridges, as shares of the trace, to add to the diagonal of a matrix that rounding has made indefinite.
@@ -43,24 +39,25 @@ _DIAGONAL_ROWS = 2000
 _DIAGONAL_ENTRIES = 2**24
 
 
+@dataclass(frozen=True)
 class Factor:
     """An approximate inverse of ``I + C F'HF``: a Cholesky factor, and a diagonal for the rest."""
 
-    def __init__(self, cholesky: Floats, diagonal: Floats) -> None:
-        self._cholesky, self._diagonal = cholesky, diagonal
+    cholesky: Floats
+    diagonal: Floats
 
     def __call__(self, vector: Floats) -> Floats:
-        first = len(self._cholesky)
+        first = len(self.cholesky)
         # Two triangular solves of one vector: six times faster than LAPACK's for matrices.
-        half = linalg.blas.dtrsv(self._cholesky, vector[:first], lower=1)
-        out: Floats = linalg.blas.dtrsv(self._cholesky, half, lower=1, trans=1)
-        return out if len(vector) == first else np.append(out, vector[first:] / self._diagonal)
+        half = linalg.blas.dtrsv(self.cholesky, vector[:first], lower=1)
+        out: Floats = linalg.blas.dtrsv(self.cholesky, half, lower=1, trans=1)
+        return out if len(vector) == first else np.append(out, vector[first:] / self.diagonal)
 
 
 class Curvature:
     """``F'HF`` on sampled rows at one point of one problem, to be factored for any C.
 
-    ``all_rows`` is whether it holds every row with an active partner: no sample can do better.
+    ``all_rows`` is whether it holds every row with an active partner, so that no sample can do better.
     """
 
     def __init__(
@@ -85,7 +82,7 @@ class Curvature:
         return self._operator.rows(self._rows[index], slice(self._first))
 
     def _measure_diagonal(self, rng: np.random.Generator) -> Floats:
-        """Return the diagonal of ``F'HF`` for the columns that are not factored, ignoring row pairs."""
+        """Return the diagonal of ``F'HF``, without pairs of rows, for the columns not factored."""
         n_others = self._operator.n_columns - self._first
         if n_others <= 0 or not self.n_rows:
             return np.zeros(0)
@@ -109,33 +106,28 @@ class Curvature:
 
 @dataclass
 class Preconditioner:
-    """The preconditioner of one problem, once it has been built, and the products it takes."""
+    """The preconditioner of one problem, if one has been built, and the products it takes."""
 
     rows_per_column: int = ROWS_PER_COLUMN
     products: int = 0  #: in the last Newton system
     first_products: int = 0  #: in the first Newton system since it was built
     curvature: Curvature | None = None
-    factor: Factor | None = None  #: of the curvature, at the C of :meth:`factor_at`
+    factor: Factor | None = None
 
     def factor_at(self, C: float) -> Factor | None:
-        """Return the approximate inverse at C, factored once; None if there is no preconditioner."""
+        """Return the approximate inverse at C, made once; None if there is no preconditioner."""
         if self.factor is None and self.curvature is not None:
             self.factor = self.curvature.factor(C)
         return self.factor
-
-    def counts(self) -> dict[str, int]:
-        """Return what is saved; the matrix is rebuilt."""
-        return {name: getattr(self, name) for name in ("rows_per_column", "products", "first_products")}
 
 
 def patience(operator: Operator, n_rows: int | None = None, share: float = 1.0) -> float:
     """Below this many CG products, rebuilding the preconditioner does not pay.
 
-    Building one from m sampled rows costs about ``2 m r^2`` flops, which is worth some number of
+    Building one from m sampled rows costs about ``2 m r^2`` flops, or as much as some number of
     products that each read a ``share`` of the rows. The higher this price, the later one is built. On
-    ijcnn1 (C = 20, a price of 50 products) the limit is 5 products: 76 passes and 3.9 s. A limit of 3
-    takes 72 passes and 4.9 s, 8 takes 115 and 3.5 s. Passes matter more than seconds there, since they
-    are what grows with the rows.
+    ijcnn1 (C = 20, a price of 50) this returns 5: 76 passes and 3.9 s. With 3 it would be 72 passes and
+    4.9 s, with 8 115 and 3.5 s; passes matter more than seconds there, since they grow with the rows.
     """
     r = operator.n_columns
     sampled = min(sample_size(r), operator.n_rows) if n_rows is None else n_rows
@@ -160,14 +152,12 @@ def _draw(
     """Draw rows with an active partner, half of them from each class, and return their probabilities.
 
     These are proportional to the root of a row's curvature: 166 passes on ijcnn1 against 200 for a
-    uniform draw. With the curvature itself it was no better, and a fifth worse on covtype. A class with
-    few active rows gives them all.
+    uniform draw. With the curvature itself it was no better, and a fifth worse on covtype.
     """
     rows, shares = [], []
     for members in (loss.pos, loss.neg):
         active = members[curvature[members] > 0]
-        weight = np.sqrt(curvature[active])
-        share = np.ones(active.size)
+        weight, share = np.sqrt(curvature[active]), np.ones(active.size)
         if active.size > size // 2:
             share = np.minimum(1.0, weight * (size // 2 / weight.sum()))
         taken = rng.random(active.size) < share
@@ -179,14 +169,13 @@ def _draw(
 def _factor(gram: Floats, C: float, ridge: float = 0.0) -> Floats:
     matrix = C * gram
     matrix.flat[:: len(matrix) + 1] += 1.0 + ridge
-    # The transpose, which is the same matrix, is laid out as LAPACK wants it.
+    # The transpose, which is the same matrix, has the memory layout that LAPACK needs.
     out: Floats = linalg.cholesky(matrix.T, lower=True, overwrite_a=True, check_finite=False)
     return out
 
 
 def _factor_with_ridge(gram: Floats, C: float) -> Floats:
-    """Factor a matrix that even float64 rounding may make indefinite, with the smallest ridge that
-    helps.
+    """Factor a matrix that rounding may have made indefinite, with the smallest ridge that helps.
 
     If none up to the trace itself does, the diagonal alone is the preconditioner.
     """

@@ -27,7 +27,7 @@ def solve_in_stages(data: Data, state: State, C: Floats, hooks: Hooks) -> None:
     stopping = data.stopping
     if state.stages_left is None:
         stages = np.ceil((np.log(C.max()) - np.log(_LARGE_C)) / np.log(_STRIDE))
-        state.stages_left = int(np.clip(stages, 0, _MOST_STAGES)) if state.from_zero else 0
+        state.stages_left = int(np.clip(stages, 0, _MOST_STAGES)) if state.previous is None else 0
         begin_at(data, state, C / _STRIDE**state.stages_left)
     rough_steps = min(stopping.max_iter, ROUGH_STEPS)
     rough = Stopping(max(stopping.tol, ROUGH_TOL), rough_steps, stopping.deadline)

@@ -24,18 +24,15 @@ def begin_at(data: Data, state: State, C: Floats) -> None:
     """Set the weights ``C`` and move to a start that suits them."""
     state.reopen(C)
     here = state.coef.copy(), state.scores.copy()
-    if not state.from_zero:
-        _follow_path(data, state)
+    if state.previous is not None:
+        _follow_path(data, state, *state.previous)
     elif data.precondition:
         _start_on_sample(data, state)
-    state.previous, state.from_zero = here, False
+    state.previous = here
 
 
-def _follow_path(data: Data, state: State) -> None:
-    """Continue in the direction of the last change of C as far as that helps; it takes no pass."""
-    if state.previous is None:
-        return
-    coef, scores = state.previous
+def _follow_path(data: Data, state: State, coef: Floats, scores: Floats) -> None:
+    """Continue in the direction from the last start to here as far as that helps; it takes no pass."""
     for c, point in enumerate(state.points):
         direction, moved = state.coef[:, c] - coef[:, c], state.scores[:, c] - scores[:, c]
         slope = float(state.coef[:, c] @ direction + state.C[c] * (point.gradient @ moved))
@@ -55,7 +52,7 @@ def _start_on_sample(data: Data, state: State) -> None:
     if state.sample is None:
         return
     rows, few = state.sample
-    reached = State.at(few, state.rng)
+    reached = State.at_zero(few, state.rng)
     reached.reopen(state.C)
     iterate(few, reached)
     state.coef = reached.coef

@@ -1,15 +1,14 @@
 """Learners that see a pair or a row at a time: the paper's Algorithm 3, and the two it is compared
 with.
 
-All have the same methods. ``epoch`` goes once over rows in memory, in random order; ``stream`` takes
-rows as they come, once; ``coef`` is what has been learnt so far. Rows are dense or CSR (made dense a
-piece at a time). Beyond the rows, a learner takes memory for its buffers only, and its loops return
-every few milliseconds, so that Ctrl-C takes effect.
+``epoch`` goes once over rows in memory, in random order; ``stream`` takes rows as they come, once. Rows
+are dense or CSR (made dense a piece at a time). Loops return every few milliseconds, so that Ctrl-C
+takes effect.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
 from typing import Any
 
@@ -103,24 +102,21 @@ class PairSGD(_Sampling):
 
     def epoch(self, X: Any, positive: Mask, weight: Floats, rng: np.random.Generator) -> None:
         """Take as many steps as there are rows; a row's chance within its class is its weight."""
-        draws = [_Draw(np.flatnonzero(members), weight, rng) for members in (positive, ~positive)]
-        for steps in _pieces(X.shape[0], _STEPS):
-            self._run(X, *(draw(steps.stop - steps.start) for draw in draws))
+        for pairs in _random_pairs(X.shape[0], _STEPS, (positive, ~positive), weight, rng):
+            self._run(X, *pairs)
 
     def stream(self, X: Any, positive: Mask, rng: np.random.Generator) -> None:
         """Take a step for each row, against one of the other class from a sample of all seen so far."""
         self._sample(X, positive, rng)
-        (pos, neg), n_rows = self.samples(), X.shape[0]
+        pos, neg = self.samples()
         if not len(pos) or not len(neg):
             return
-        shuffled = rng.permutation(n_rows)
-        for part in _pieces(n_rows, max(1, _DENSE_ENTRIES // X.shape[1])):
-            rows, up = shuffled[part], positive[shuffled[part]]
-            here = np.arange(rows.size)
+        for rows, table in _dense_pieces(X, rng.permutation(X.shape[0]), self.w.dtype):
+            up, here = positive[rows], np.arange(rows.size)
             from_pos = rows.size + rng.integers(len(pos), size=rows.size)
             from_neg = rows.size + len(pos) + rng.integers(len(neg), size=rows.size)
-            table = np.vstack([dense_rows(X, rows, self.w.dtype), pos, neg])
-            self._run(table, np.where(up, here, from_pos), np.where(up, from_neg, here))
+            pairs = np.where(up, here, from_pos), np.where(up, from_neg, here)
+            self._run(np.vstack([table, pos, neg]), *pairs)
 
     def rescale(self, ratio: Floats, shift: Floats) -> None:
         super().rescale(ratio, shift)
@@ -163,10 +159,8 @@ class PairSGDGrid(_Stateful):
     def epoch(self, X: Array, positive: Mask, weight: Floats, rng: np.random.Generator) -> None:
         """Take as many steps as there are rows of non-zero weight."""
         present, schedule = weight > 0, (self._alpha, self._t0, *_EVERY, 0.0)
-        classes = (positive & present, ~positive & present)
-        draws = [_Draw(np.flatnonzero(members), weight, rng) for members in classes]
-        for steps in _pieces(int(present.sum()), _STEPS // self._alpha.size):
-            pairs = [draw(steps.stop - steps.start) for draw in draws]
+        classes, total = (positive & present, ~positive & present), int(present.sum())
+        for pairs in _random_pairs(total, _STEPS // self._alpha.size, classes, weight, rng):
             done = self._steps, self._averaged
             self._steps, self._averaged = compiled.run(
                 "pair_sgd_grid", X, *pairs, self._w, self._mean, *done, schedule
@@ -202,8 +196,7 @@ class OAM(_Sampling):
         for buffer in buffers:
             buffer.grow(buffer.size)
         for rows, table in _dense_pieces(X, sequence, self.w.dtype, _STEPS // 32):
-            up = positive[rows]
-            slots = np.empty(rows.size, dtype=np.intp)
+            up, slots = positive[rows], np.empty(rows.size, dtype=np.intp)
             for members, buffer in zip((up, ~up), buffers, strict=True):
                 slots[members] = reservoir_slots(buffer.seen, int(members.sum()), buffer.size, rng)
             spaces, seen = (self.pos.space, self.neg.space), (self.pos.seen, self.neg.seen)
@@ -300,26 +293,32 @@ def _schedule_start(alpha: Any, eta0: float) -> Any:
     return start
 
 
-class _Draw:
-    """Random rows of one class, with probabilities proportional to their weights."""
+def _random_pairs(
+    total: int, most: int, classes: Sequence[Mask], weight: Floats, rng: np.random.Generator
+) -> Iterator[list[Indices]]:
+    """Yield pairs of rows, at most so many at a time, each drawn in its class with its weight."""
+    draws = [_drawer(np.flatnonzero(members), weight, rng) for members in classes]
+    for steps in _pieces(total, most):
+        yield [draw(steps.stop - steps.start) for draw in draws]
 
-    def __init__(self, rows: Indices, weight: Floats, rng: np.random.Generator) -> None:
-        self._rows, self._rng = rows, rng
-        own = weight[rows]
-        self._edges: Floats | None = None if np.ptp(own) == 0 else np.cumsum(own)
 
-    def __call__(self, count: int) -> Indices:
-        if self._edges is None:
-            where = self._rng.integers(self._rows.size, size=count)
-        else:
-            at = self._rng.random(count) * self._edges[-1]
-            where = np.minimum(np.searchsorted(self._edges, at, side="right"), self._rows.size - 1)
-        drawn: Indices = self._rows[where]
+def _drawer(rows: Indices, weight: Floats, rng: np.random.Generator) -> Callable[[int], Indices]:
+    """Return a function that draws rows with probabilities proportional to their weights."""
+    own = weight[rows]
+    if np.ptp(own) == 0:
+        return lambda count: rows[rng.integers(rows.size, size=count)]
+    edges = np.cumsum(own)
+
+    def draw(count: int) -> Indices:
+        where = np.searchsorted(edges, rng.random(count) * edges[-1], side="right")
+        drawn: Indices = rows[np.minimum(where, rows.size - 1)]
         return drawn
+
+    return draw
 
 
 def _dense_pieces(
-    X: Any, sequence: Indices, dtype: npt.DTypeLike, most: int
+    X: Any, sequence: Indices, dtype: npt.DTypeLike, most: int = _DENSE_ENTRIES
 ) -> Iterator[tuple[Indices, Array]]:
     """Yield rows in this sequence, as dense pieces that fit into the cache or nearly so."""
     for part in _pieces(sequence.size, max(1, min(most, _DENSE_ENTRIES // X.shape[1]))):

@@ -115,10 +115,10 @@ class Trial:
             solver = Newton(FeatureOperator(features), self._losses, stopping=stopping)
             self._at = gamma, mapped, solver
         _, mapped, newton = self._at
-        newton.run(np.full(len(self._losses), C))
+        found = newton.run(np.full(len(self._losses), C))
         if self._deadline.over():
             raise OutOfTimeError  # it may have been stopped anywhere
-        return newton.scores, mapped.fold(newton.coef)
+        return found.scores, mapped.fold(found.coef)
 
     def shares(self, scores: Array) -> list[tuple[Array, Array]]:
         """Of each class: the share of negatives below each held-out positive, and the other way."""

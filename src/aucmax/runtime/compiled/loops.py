@@ -1,9 +1,8 @@
 """The loops that numba compiles.
 
-Each is a plain function over arrays. It takes random choices as indices, changes ``w``, means and
-buffers in place, and returns a few numbers. ``twins`` holds the same functions in NumPy; the two give
-the same result up to the order of sums. Rows are C-contiguous, ``w`` has their dtype, running means are
-float64.
+Each takes random choices as indices, changes ``w``, means and buffers in place, and returns a few
+numbers. ``twins`` holds the same functions in NumPy; results agree up to the order of sums. Rows are
+C-contiguous, ``w`` has their dtype, running means are float64.
 """
 
 from __future__ import annotations
@@ -14,17 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 Array = npt.NDArray[Any]
-
-#: alpha, t0, regularize_every, average_every and average_power of Algorithm 3; alpha and t0 may be
-#: arrays.
-Schedule = tuple[Any, Any, int, int, float]
-
-#: Two arrays, or two numbers of rows: of positives and of negatives.
-Buffers = tuple[Array, Array]
+Buffers = tuple[Array, Array]  # of positives and of negatives
 Counts = tuple[int, int]
-
-#: zeta, radius and kappa (the largest norm of a row) of SOLAM.
-Sizes = tuple[float, float, float]
+Schedule = tuple[Any, Any, int, int, float]  # alpha, t0, regularize_every, average_every, average_power
+Sizes = tuple[float, float, float]  # zeta, radius, and kappa: the largest norm of a row
 
 
 def pair_sgd(
@@ -32,13 +24,12 @@ def pair_sgd(
 ) -> tuple[int, int, int]:
     """Take steps ``t+1 ... t+len(pos)`` of the paper's Algorithm 3 on pairs of rows ``pos[s], neg[s]``.
 
-    ``mean`` is the average of ``q`` iterates, the q-th with weight ``q**average_power``; no averages
-    are taken where ``average_every`` is 0. Returns the new ``t`` and ``q``, and the number of pairs
-    whose margin was below 1.
+    ``mean`` is the average of ``q`` iterates, the q-th with weight ``q**average_power``, or unused
+    where ``average_every`` is 0. Returns the new ``t`` and ``q``, and the number of pairs with a margin
+    below 1.
     """
     alpha, t0, regularize_every, average_every, average_power = schedule
-    d = w.size
-    narrow = np.zeros(1, w.dtype)  # brings numbers to the dtype of w
+    d, narrow = w.size, np.zeros(1, w.dtype)  # which converts numbers to the dtype of w
     zero = narrow[0]
     active = 0
     for s in range(pos.size):
@@ -69,16 +60,11 @@ def pair_sgd(
 def pair_sgd_grid(
     X: Array, pos: Array, neg: Array, w: Array, mean: Array, t: int, q: int, schedule: Schedule
 ) -> Counts:
-    """Run ``pair_sgd`` at several ``alpha`` (with their ``t0``) over the same pairs; w, mean are (m,
-    d).
-
-    The two rows of a step are read once, for all. Returns the new ``t`` and ``q``.
-    """
+    """Run ``pair_sgd`` for m values of ``alpha`` and ``t0`` over pairs read once; w is (m, d)."""
     alpha, t0, regularize_every, average_every, average_power = schedule
     m, d = w.shape
-    narrow = np.zeros(1, w.dtype)  # brings numbers to the dtype of w
+    narrow, difference = np.zeros(1, w.dtype), np.empty(d, w.dtype)
     zero = narrow[0]
-    difference = np.empty(d, w.dtype)
     for s in range(pos.size):
         i, j = pos[s], neg[s]
         t += 1
@@ -111,23 +97,16 @@ def pair_sgd_grid(
 def oam(
     X: Array, positive: Array, slots: Array, w: Array, buffers: Buffers, counts: Counts, C: float
 ) -> Counts:
-    """Put each row into the buffer of its class at ``slots[s]`` (not where that is -1), and take a
-    passive-aggressive step against each buffered row of the other class.
-
-    ``counts`` are the numbers of rows seen before; the numbers after are returned.
+    """Buffer each row at ``slots[s]`` (unless that is -1), and take a passive-aggressive step against
+    each buffered row of the other class. Returns the new ``counts`` of rows seen in each class.
     """
     (pos_buffer, neg_buffer), (n_pos, n_neg) = buffers, counts
-    d = w.size
-    narrow = np.zeros(1, w.dtype)  # brings numbers to the dtype of w
+    d, narrow = w.size, np.zeros(1, w.dtype)  # which converts numbers to the dtype of w
     zero = narrow[0]
     for s in range(positive.size):
         own, other = (pos_buffer, neg_buffer) if positive[s] else (neg_buffer, pos_buffer)
-        if positive[s]:
-            n_pos += 1
-            seen = n_neg
-        else:
-            n_neg += 1
-            seen = n_pos
+        seen = n_neg if positive[s] else n_pos
+        n_pos, n_neg = (n_pos + 1, n_neg) if positive[s] else (n_pos, n_neg + 1)
         if slots[s] >= 0:
             for k in range(d):
                 own[slots[s], k] = X[s, k]
@@ -159,8 +138,7 @@ def solam(
     weighted by step sizes, whose sum is ``total``. Returns the new ``t`` and ``total``.
     """
     zeta, radius, kappa = sizes
-    d = w.size
-    narrow = np.zeros(1, w.dtype)  # brings numbers to the dtype of w
+    d, narrow = w.size, np.zeros(1, w.dtype)  # which converts numbers to the dtype of w
     zero = narrow[0]
     for s in range(positive.size):
         a, b, alpha, p = scalars[0], scalars[1], scalars[2], scalars[3]
@@ -202,9 +180,10 @@ def solam(
 
 
 def thin_scores(matrix: Array, coef: Array, out: Array, first: int, last: int) -> None:
-    """Set ``out[:, i] = coef @ matrix[i]`` for rows ``first`` to ``last``; coef is (k, r), out (k, n).
+    """Set ``out[:, i] = coef @ matrix[i]`` for rows ``first`` to ``last``, summed in the dtype of
+    ``coef``.
 
-    Four problems at a time share one read of a row. Sums are in the dtype of ``coef``.
+    Four problems at a time share one read of a row.
     """
     k, r = coef.shape
     zero = np.zeros(1, coef.dtype)[0]
@@ -236,10 +215,7 @@ def thin_scores(matrix: Array, coef: Array, out: Array, first: int, last: int) -
 
 
 def thin_pullback(matrix: Array, gradient: Array, out: Array, first: int, last: int) -> None:
-    """Add ``gradient[:, first:last] @ matrix[first:last]`` to ``out``; gradient is (k, n), out (k, r).
-
-    Four rows at a time share one read and write of the sums.
-    """
+    """Add ``gradient[:, first:last] @ matrix[first:last]`` to ``out``, four rows at a time."""
     k, r = out.shape
     i = first
     while i + 4 <= last:
