@@ -125,20 +125,20 @@ def test_columns_beyond_those_factored_go_by_the_diagonal(monkeypatch):
     np.testing.assert_allclose(got, expected @ vectors, rtol=1e-8)
 
 
-def test_k_columns_equal_k_solves():
+def test_k_problems_equal_k_solves():
     F, positive, weight = problem(n=300)
     other = np.roll(positive, 7)
     losses = [PairLoss(positive), PairLoss(other), PairLoss(positive, weight), PairLoss(positive)]
     C = np.array([0.1, 1.0, 10.0, 300.0])
     together = minimize(FeatureOperator(F), losses, C, stopping=Stopping(tol=1e-11))
-    for column, (loss, c) in enumerate(zip(losses, C, strict=True)):
+    for index, (loss, c) in enumerate(zip(losses, C, strict=True)):
         alone = minimize(FeatureOperator(F), [loss], np.array([c]), stopping=Stopping(tol=1e-11))
-        np.testing.assert_allclose(together.objective[column], alone.objective[0], rtol=1e-8)
-        np.testing.assert_allclose(together.coef[:, column], alone.coef[:, 0], atol=1e-4)
-        np.testing.assert_allclose(together.scores[:, column], F @ together.coef[:, column], atol=1e-11)
+        np.testing.assert_allclose(together.objective[index], alone.objective[0], rtol=1e-8)
+        np.testing.assert_allclose(together.coef[:, index], alone.coef[:, 0], atol=1e-4)
+        np.testing.assert_allclose(together.scores[:, index], F @ together.coef[:, index], atol=1e-11)
 
 
-def test_a_fold_is_a_column_with_zero_weights():
+def test_a_fold_is_a_problem_with_zero_weights():
     F, positive, _ = problem(n=200)
     weight = (np.arange(200) % 3 > 0).astype(float)
     keep = weight > 0

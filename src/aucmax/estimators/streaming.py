@@ -22,9 +22,9 @@ from aucmax.metrics.cutoffs import balanced_threshold
 from aucmax.rows.validation import all_or_nothing, check_classes, check_labels, check_rows, is_sparse
 from aucmax.runtime.parameters import check_choice, check_flag, check_number, check_verbose, is_auto
 from aucmax.runtime.progress import LiveLine, describe_epoch
-from aucmax.solvers.epochs import LabelledRows, Learner, Trace, run_epochs
+from aucmax.solvers.epochs import LabelledRows, Trace, run_epochs
 from aucmax.solvers.options import Hooks
-from aucmax.solvers.stochastic import PairSGD, first_step, mean_square
+from aucmax.solvers.stochastic import Learner, PairSGD, first_step, mean_square
 
 __all__ = ["SGDAUCClassifier", "StreamingClassifier"]
 

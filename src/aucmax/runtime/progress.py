@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, TextIO
 
 if TYPE_CHECKING:
@@ -16,15 +17,12 @@ if TYPE_CHECKING:
 _WIDTH = 20
 
 
-class LiveLine:
+class LiveLine(AbstractContextManager["LiveLine"]):
     """Show each record: in place on a terminal, and line by line elsewhere."""
 
     def __init__(self, describe: Callable[[Any], str], stream: TextIO | None = None) -> None:
         self._describe, self._stream, self._used = describe, stream or sys.stderr, False
         self.live = self._stream.isatty()
-
-    def __enter__(self) -> LiveLine:
-        return self
 
     def __exit__(self, *_: object) -> None:
         if self.live and self._used:
@@ -40,60 +38,55 @@ def describe_step(record: Record, tol: float) -> str:
     """Describe a Newton step, by the problem furthest from its minimum."""
     worst, count = int(record.gap.argmax()), record.gap.size
     problem = f" [{worst + 1} of {count}]" if count > 1 else ""
-    reached = _distance(record.objective[worst], record.gap[worst], record.auc[worst], tol)
+    reached = _describe(record.objective[worst], record.gap[worst], record.auc[worst], tol)
     spent = f"{record.passes} passes, {record.seconds:.1f} s"
     return f"Newton step {record.iteration}{problem}: {reached}, {spent}"
 
 
 def describe_product(record: KernelRecord, tol: float) -> str:
     """Describe a product with the kernel matrix."""
-    reached = _distance(record.objective, min(record.gap, 1.0), record.auc, tol)
-    return (
-        f"Newton step {record.iteration}, product {record.products}: {reached}, {record.seconds:.1f} s"
-    )
+    reached = _describe(record.objective, min(record.gap, 1.0), record.auc, tol)
+    step = f"Newton step {record.iteration}, product {record.products}"
+    return f"{step}: {reached}, {record.seconds:.1f} s"
 
 
-def _distance(objective: float, gap: float, auc: float, tol: float) -> str:
+def _describe(objective: float, gap: float, auc: float, tol: float) -> str:
     distance = f"about {gap:.1e} from the optimum (until {tol:.0e})"
     return f"objective {objective:.6g}, {distance}, training AUC {auc:.5f}"
 
 
 def describe_epoch(record: EpochRecord, epochs: int, traced: str = "") -> str:
-    """Describe an epoch, and estimate the time left from the mean time of an epoch."""
+    """Describe an epoch, with the time left if the others take as long."""
     left = record.seconds / record.epoch * (epochs - record.epoch)
     auc = "" if record.auc is None else f", {traced}AUC {record.auc.mean():.5f}"
     return f"epoch {record.epoch} of {epochs}{auc}, {record.seconds:.1f} s, {left:.0f} s left"
 
 
-class GridLine:
+class GridLine(AbstractContextManager["GridLine"]):
     """A bar over the values of a grid, with an estimate of the time left.
 
-    The estimate is in passes over the data: each value to come is expected to take as many as the mean
-    of the last three, at the seconds per pass so far. Where values run together, it is in epochs.
+    Each value to come is expected to take as many passes over the data as the mean of the last three,
+    at the seconds per pass so far. Where values run together, epochs are counted instead.
     """
 
     def __init__(self, shown: bool | int, values: int) -> None:
-        self._line = LiveLine(str) if shown else None
-        self._values, self._done, self._began = values, 0, time.perf_counter()
+        self._line, self._shown, self._began = LiveLine(str), shown, time.perf_counter()
+        self._values, self._done = values, 0
         self._passes: list[int] = []
         self._now = self._epochs = self._all_epochs = 0
         self._best, self._text = -1.0, ""
 
-    def __enter__(self) -> GridLine:
-        return self
-
     def __exit__(self, *error: object) -> None:
-        if self._line is not None:
-            self._line.__exit__(*error)
+        self._line.__exit__(*error)
 
     def elapsed(self) -> float:
         """Return the seconds since the start."""
         return time.perf_counter() - self._began
 
     def step(self, passes: int) -> None:
-        """Show how many passes the current value has taken; only a terminal shows them."""
+        """Note how many passes the current value has taken; only a terminal shows them."""
         self._now = passes
-        if self._line is not None and self._line.live:
+        if self._line.live:
             self._show()
 
     def expect_epochs(self, epochs: int) -> None:
@@ -101,9 +94,9 @@ class GridLine:
         self._all_epochs = epochs
 
     def epoch(self) -> None:
-        """Count one of the epochs."""
+        """Count an epoch."""
         self._epochs += 1
-        if self._line is not None and (self._line.live or self._epochs % 10 == 0):
+        if self._line.live or self._epochs % 10 == 0:
             self._show()
 
     def value(self, record: dict[str, Any]) -> None:
@@ -130,13 +123,12 @@ class GridLine:
         return max(0.0, to_come) * self.elapsed() / total
 
     def _show(self, news: str = "") -> None:
-        if self._line is None:
+        if not self._shown:
             return
         share, work = self._done / max(1, self._values), f"{sum(self._passes) + self._now} passes"
         if self._all_epochs:
             share, work = self._epochs / self._all_epochs, f"{self._epochs} epochs"
-        bar = "#" * round(_WIDTH * min(1.0, share))
-        left = self.seconds_left()
+        bar, left = "#" * round(_WIDTH * min(1.0, share)), self.seconds_left()
         parts = [
             f"[{bar:.<{_WIDTH}}] {self._done} of {self._values} values",
             f"{news}{self._text}",

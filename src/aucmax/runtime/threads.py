@@ -21,19 +21,15 @@ from threadpoolctl import ThreadpoolController
 _BLOCK_BYTES = 2**22
 
 T = TypeVar("T")
+Work = Callable[[slice], None]
 
 
 def over_blocks(
-    work: Callable[[slice], None],
-    n_rows: int,
-    row_bytes: int,
-    block_rows: int | None = None,
-    group: int = 16,
+    work: Work, n_rows: int, row_bytes: int, block_rows: int | None = None, group: int = 16
 ) -> None:
     """Call ``work`` on consecutive slices of the rows, over threads.
 
-    All slices but the last have ``block_rows`` rows, or as many as fit into cache (a multiple of
-    ``group``).
+    All but the last have ``block_rows`` rows, or as many as fit into cache (a multiple of ``group``).
     """
     step = block_rows or cache_rows(row_bytes, group)
     blocks = [slice(start, min(start + step, n_rows)) for start in range(0, n_rows, step)]
@@ -43,7 +39,7 @@ def over_blocks(
         with one_blas_thread():
             work(rows)
 
-    with one_blas_thread():  # BLAS's own threads would cut a block where its size tells them to
+    with one_blas_thread():  # threads of BLAS would split a block in places that depend on its size
         if workers <= 1:
             for block in blocks:
                 work(block)
@@ -74,10 +70,7 @@ def ahead(values: Iterable[T]) -> Iterator[T]:
 
 
 class Scratch(local):
-    """An array for each thread to write over.
-
-    The system hands out a new large array page by page, which costs more than filling an old one.
-    """
+    """An array for each thread to write over, as the pages of a new one cost more than filling it."""
 
     def __init__(self) -> None:
         self._bytes = np.empty(0, dtype=np.uint8)
@@ -111,26 +104,20 @@ def start_threads() -> None:
     dgemm(1.0, block, block)  # SciPy has a BLAS of its own
 
 
-def blas_threads() -> list[int]:
-    """Return the number of threads that each BLAS library of this process uses now."""
-    return [library.num_threads for library in _blas()]
-
-
 @cache  # finding the libraries takes milliseconds
-def _libraries() -> list[Any]:
+def _blas() -> list[Any]:
     return [each for each in ThreadpoolController().lib_controllers if each.user_api == "blas"]
 
 
-@cache
-def _blas(own: bool | None = None) -> list[Any]:
-    """Return the BLAS libraries whose limit is each thread's own (OpenMP's), or is for all threads."""
-    layers = {library: getattr(library, "threading_layer", "") for library in _libraries()}
-    return [library for library, layer in layers.items() if own in (None, layer == "openmp")]
+def _limits(own: bool) -> list[tuple[Any, int]]:
+    """Return BLAS libraries and their limits: those with one per thread (OpenMP's), or one for all."""
+    layers = [(library, getattr(library, "threading_layer", "")) for library in _blas()]
+    return [(library, library.num_threads) for library, layer in layers if (layer == "openmp") == own]
 
 
 def _limit(library: Any, number: int) -> None:
-    """Set the limit of a library from any thread."""
-    # threadpoolctl lets only one thread set a limit for all; here the lock of _Shared is held.
+    """Set the limit of a library, from any thread that holds the lock of the guards."""
+    # threadpoolctl would let only one thread set a limit for all.
     free = getattr(library, "clear_controlling_thread", lambda force: None)
     free(force=True)
     library.set_num_threads(number)
@@ -154,7 +141,7 @@ class _Shared:
         with self.lock:
             self.holders[guard] = get_ident()
             if self.found is None:
-                self.found = [(library, library.num_threads) for library in _blas(own=False)]
+                self.found = _limits(own=False)
                 for library, _ in self.found:
                     _limit(library, 1)
 
@@ -185,20 +172,18 @@ _around: ContextVar[ref[one_blas_thread] | None] = ContextVar("_around", default
 
 
 class one_blas_thread:  # noqa: N801  (used as a function)
-    """A context in which BLAS, and work over blocks, use the calling thread only, as it is one of
-    several.
+    """A context in which BLAS, and work over blocks, use the calling thread only: it is one of several.
 
-    A thread that is started inside, and is to use one thread only, enters a context of its own.
-
-    CPython may raise KeyboardInterrupt before the first line of ``__exit__``. BLAS is then restored
-    when the exception, and with it the last reference to the guard, is gone.
+    A thread started inside enters a context of its own if it is to use one thread only. CPython may
+    raise KeyboardInterrupt before the first line of ``__exit__``; BLAS is then restored when the
+    exception, and with it the last reference to the guard, is gone.
     """
 
     active = False
 
     def __init__(self) -> None:
         self._outer = _around.get()
-        self._own = [(library, library.num_threads) for library in _blas(own=True)]
+        self._own = _limits(own=True)
 
     def __enter__(self) -> None:
         try:
@@ -242,9 +227,8 @@ def thread_count() -> int:
     if guard is not None and guard.active:
         return 1
     with _shared.lock:
-        found = _shared.found
-        blas = [library.num_threads for library in _blas(own=None if found is None else True)]
-    return min([cpu_count(), *blas, *(number for _, number in found or ())])
+        limits = _limits(own=True) + (_shared.found or _limits(own=False))
+    return min([cpu_count(), *(number for _, number in limits)])
 
 
 def cpu_count() -> int:

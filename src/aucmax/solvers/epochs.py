@@ -16,8 +16,6 @@ from aucmax.runtime.deadline import NEVER, Deadline
 from aucmax.solvers.options import NO_HOOKS, Hooks, SavedState
 from aucmax.solvers.stochastic import Learner
 
-__all__ = ["EpochRecord", "LabelledRows", "Learner", "Trace", "run_epochs"]
-
 
 @dataclass(frozen=True)
 class EpochRecord:
@@ -51,15 +49,16 @@ class Trace:
     tol: float = 1e-4
 
     def auc(self, coef: Floats) -> Floats:
-        scores, weight = FeatureOperator(self.rows.X).scores(coef), self.rows.weight
+        scores, u = FeatureOperator(self.rows.X).scores(coef), self.rows.weight
         pairs = zip(scores.T, self.rows.positives, strict=True)
-        return np.array([ordered_share(s[up], s[~up], weight[up], weight[~up]) for s, up in pairs])
+        return np.array([ordered_share(s[up], s[~up], u[up], u[~up]) for s, up in pairs])
 
 
-@dataclass(frozen=True)
-class _Best:
-    """The best epoch so far, and the learners as they were then; without a patience, the last epoch."""
+@dataclass
+class _State:
+    """The best epoch so far, with the learners as they were then, and all records."""
 
+    history: list[EpochRecord]
     learners: Sequence[Learner]
     coef: Floats | None = None
     auc: float = -np.inf
@@ -83,12 +82,14 @@ def run_epochs(
     per epoch. A run that is given the ``state`` of another one, from its ``hooks``, returns what that
     would have returned, to the bit. No epoch but the first begins after the ``deadline``.
     """
-    best, history = (_Best(learners), []) if state is None else _restore(state, learners, rng)
-    patience = np.inf if trace is None or trace.patience is None else trace.patience
-    learning = history[-1].learning if history else 0.0
-    began = time.perf_counter() - (history[-1].seconds if history else 0.0)
+    best = _State([], learners) if state is None else _restore(state, learners, rng)
+    history, patience = best.history, None if trace is None else trace.patience
+    spent, learning = (history[-1].seconds, history[-1].learning) if history else (0.0, 0.0)
+    began = time.perf_counter() - spent
     for epoch in range(len(history) + 1, epochs + 1):
-        if history and (epoch - 1 - best.epoch >= patience or deadline.over()):
+        if patience is not None and epoch - 1 - best.epoch >= patience:
+            break
+        if history and deadline.over():
             break
         resumed = time.perf_counter()
         for learner, positive in zip(learners, rows.positives, strict=True):
@@ -101,36 +102,32 @@ def run_epochs(
         history.append(EpochRecord(epoch, auc, time.perf_counter() - began, learning))
         if hooks.on_record is not None:
             hooks.on_record(history[-1])
-        if trace is None or trace.patience is None or auc is None:
-            best = _Best(learners, coef)
+        if trace is None or auc is None or patience is None:
+            best.coef = coef
         elif best.coef is None or auc.mean() > best.auc + trace.tol:
-            best = _Best(deepcopy(list(learners)), coef, float(auc.mean()), epoch)
+            best = _State(history, deepcopy(list(learners)), coef, float(auc.mean()), epoch)
         if hooks.on_state is not None:
-            hooks.on_state(_save(best, history, learners, rng))
+            hooks.on_state(_save(best, learners, rng))
     assert best.coef is not None
     return best.coef, best.learners, history
 
 
-def _save(
-    best: _Best, history: list[EpochRecord], learners: Sequence[Learner], rng: np.random.Generator
-) -> SavedState:
+def _save(best: _State, learners: Sequence[Learner], rng: np.random.Generator) -> SavedState:
     apart = best.learners is not learners
     return {
         "learners": [learner.state() for learner in learners],
         "best_learners": [learner.state() for learner in best.learners] if apart else None,
         "best": [best.coef, best.auc, best.epoch],
         "rng": rng.bit_generator.state,
-        "history": [dict(vars(record)) for record in history],
+        "history": [dict(vars(record)) for record in best.history],
     }
 
 
-def _restore(
-    state: SavedState, learners: Sequence[Learner], rng: np.random.Generator
-) -> tuple[_Best, list[EpochRecord]]:
-    best = learners if state["best_learners"] is None else deepcopy(list(learners))
-    for each, saved in zip(best, state["best_learners"] or [], strict=False):
-        each.resume(saved)
-    for each, saved in zip(learners, state["learners"], strict=True):
-        each.resume(saved)
-    rng.bit_generator.state = state["rng"]
-    return _Best(best, *state["best"]), [EpochRecord(**record) for record in state["history"]]
+def _restore(saved: SavedState, learners: Sequence[Learner], rng: np.random.Generator) -> _State:
+    best = learners if saved["best_learners"] is None else deepcopy(list(learners))
+    for group, states in ((best, saved["best_learners"] or ()), (learners, saved["learners"])):
+        for learner, state in zip(group, states, strict=False):
+            learner.resume(state)
+    rng.bit_generator.state = saved["rng"]
+    history = [EpochRecord(**record) for record in saved["history"]]
+    return _State(history, best, *saved["best"])

@@ -24,26 +24,35 @@ _MAX_PRODUCTS = 2000
 
 @dataclass(frozen=True)
 class KernelRecord:
-    """The progress of a solve after a product with K."""
+    """The progress of a solve after a product with K; objective, gap and AUC are of the last step."""
 
     iteration: int
     products: int  #: with K, since the start
-    objective: float  #: at the last Newton step
-    gap: float  #: estimated relative distance to the minimum, at the last Newton step
+    objective: float
+    gap: float  #: estimated relative distance to the minimum
     auc: float
     seconds: float
 
 
-@dataclass(frozen=True)
-class KernelSolution:
-    """The minimiser ``coef`` (n,) and how it was reached."""
+@dataclass
+class KernelState:
+    """Where a solve is; at its end ``coef`` (n,) is the minimiser."""
 
     coef: Floats
     scores: Floats
+    point: PairPoint  #: the loss at these scores
     objective: float
-    gap: float
-    converged: bool
-    history: list[KernelRecord]  #: one per Newton step
+    gap: float = np.inf  #: estimated relative distance to the minimum
+    converged: bool = False
+    forcing: float = _FORCING  #: relative residual to which the Newton system is solved
+    iteration: int = 0
+    products: int = 0
+    history: list[KernelRecord] = field(default_factory=list)  #: one per Newton step
+    began: float = field(default_factory=time.perf_counter)
+
+    def record(self) -> KernelRecord:
+        reached = (self.objective, self.gap, self.point.auc(), time.perf_counter() - self.began)
+        return KernelRecord(self.iteration, self.products, *reached)
 
 
 @dataclass(frozen=True)
@@ -54,23 +63,6 @@ class _Data:
     on_record: Callable[[KernelRecord], None] | None
 
 
-@dataclass
-class _State:
-    coef: Floats
-    scores: Floats
-    point: PairPoint  #: the loss at these scores
-    objective: float
-    gap: float = np.inf
-    forcing: float = _FORCING  #: relative residual to which the Newton system is solved
-    iteration: int = 0
-    products: int = 0
-    began: float = field(default_factory=time.perf_counter)
-
-    def record(self) -> KernelRecord:
-        done, seconds = (self.iteration, self.products), time.perf_counter() - self.began
-        return KernelRecord(*done, self.objective, self.gap, self.point.auc(), seconds)
-
-
 def minimize_kernel(
     product: Callable[[Floats], Floats],
     loss: PairLoss,
@@ -78,47 +70,50 @@ def minimize_kernel(
     *,
     stopping: Stopping = DEFAULT_STOPPING,
     on_record: Callable[[KernelRecord], None] | None = None,
-) -> KernelSolution:
+) -> KernelState:
     """Minimise ``1/2 b'Kb + C L(Kb)``, where ``product`` returns ``K @ vector``.
 
     ``on_record`` is called after each product with K.
     """
-    data, history, converged = _Data(product, C, stopping, on_record), [], False
-    coef, scores = np.zeros(loss.n_rows), np.zeros(loss.n_rows)
+    coef, scores, tol = np.zeros(loss.n_rows), np.zeros(loss.n_rows), stopping.tol
     point = loss.at(scores)
-    state = _State(coef, scores, point, C * point.value)
-    while not converged and state.iteration < stopping.max_iter and not stopping.deadline.over():
+    data, state = (
+        _Data(product, C, stopping, on_record),
+        KernelState(coef, scores, point, C * point.value),
+    )
+    while not (state.converged or state.iteration >= stopping.max_iter or stopping.deadline.over()):
         state.iteration += 1
         # 1) Gradient
-        gradient = state.coef + C * state.point.gradient
+        gradient = coef + C * state.point.gradient
         refuse_underflow(gradient)
         # 2) Newton direction and its scores
         direction, moved, left = _newton_direction(data, state, gradient)
         slope = float(gradient @ moved)
         refuse_overflow(np.array([slope]))
         # 3) Line search in score space
-        coef, scores = state.coef, state.scores
-        penalty = (float(coef @ scores), float(coef @ moved), float(direction @ moved))
-        search = (loss, state.point, scores, moved, penalty, C, slope)
+        inner = (float(coef @ state.scores), float(coef @ moved), float(direction @ moved))
+        search = (loss, state.point, state.scores, moved, inner, C, slope)
         found = line_search(*search) if slope < 0 else None
         # 4) Record the step
         decrement = -0.5 * slope / state.objective
         state.gap = min(1.0, decrement + 0.5 * max(left, 0.0) / state.objective)
-        converged = state.gap <= stopping.tol
+        state.converged = state.gap <= tol
         if found is None:  # rounding allows no progress
             break
         length, state.scores, state.point = found
         coef += length * direction
         state.objective = 0.5 * float(coef @ state.scores) + C * state.point.value
-        if decrement <= stopping.tol < state.gap:  # only the residual prevents convergence
+        if decrement <= tol < state.gap:  # only the residual prevents convergence
             state.forcing *= 0.1
-        history.append(state.record())
-    scores = product(state.coef)
-    objective = 0.5 * float(state.coef @ scores) + C * loss.at(scores).value
-    return KernelSolution(state.coef, scores, objective, state.gap, converged, history)
+        state.history.append(state.record())
+    state.scores = product(coef)
+    state.objective = 0.5 * float(coef @ state.scores) + C * loss.at(state.scores).value
+    return state
 
 
-def _newton_direction(data: _Data, state: _State, gradient: Floats) -> tuple[Floats, Floats, float]:
+def _newton_direction(
+    data: _Data, state: KernelState, gradient: Floats
+) -> tuple[Floats, Floats, float]:
     """Solve the Newton system by conjugate gradients in the kernel's inner product.
 
     Returns the direction, its scores, and the squared norm of the residual.

@@ -21,19 +21,18 @@ def line_search(
     point: PairPoint,
     scores: Floats,
     moved: Floats,
-    penalty: tuple[float, float, float],
+    inner: tuple[float, float, float],
     C: float,
     slope: float,
 ) -> tuple[float, Floats, PairPoint] | None:
     """Find where along ``w + t d`` the slope of the objective, at first ``slope``, has nearly vanished.
 
-    ``penalty`` holds the inner products w.w, w.d and d.d; scores move as ``scores + t moved``. The
+    ``inner`` holds the inner products w.w, w.d and d.d; scores move as ``scores + t moved``. The
     objective is convex along the line, so its slope grows: doubling finds a bracket and secants narrow
-    it, with a bisection when one has not halved it (next to a kink the slopes at its two ends can
-    differ by many orders). Returns t, the scores and the loss there; None if no trial lowered the
-    objective.
+    it, with a bisection when one has not halved it (next to a kink the slopes at its ends can differ by
+    many orders). Returns t, the scores and the loss there; None if no trial lowered the objective.
     """
-    square, along, length = penalty
+    square, along, length = inner
     best_value = 0.5 * square + C * point.value
     best: tuple[float, Floats, PairPoint] | None = None
     low, low_slope, high, high_slope = 0.0, slope, np.inf, np.inf

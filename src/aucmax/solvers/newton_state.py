@@ -110,8 +110,6 @@ class State:
         self.C, self.history, k = C, [], C.size
         self.gap, self.forcing = np.full(k, np.inf), np.full(k, FORCING)
         self.converged, self.stalled, self.doubtful = np.zeros((3, k), dtype=bool)
-        for preconditioner in self.preconditioners:
-            preconditioner.factor = None
 
     def save(self) -> SavedState:
         """Return what a solve of the same problems needs to continue from here.

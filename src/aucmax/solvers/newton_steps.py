@@ -109,7 +109,6 @@ def build_preconditioner(data: Data, state: State, problem: int) -> None:
         point = data.losses[problem].at(scores)
     loss, per_column = data.losses[problem], own.rows_per_column
     own.curvature = Curvature(data.operator, loss, point, scores, state.rng, per_column)
-    own.factor = None
 
 
 def advance(
@@ -117,9 +116,9 @@ def advance(
 ) -> None:
     """Move one problem along its direction, or mark it as stalled: rounding allows no progress."""
     coef, scores, C = state.coef[:, problem], state.scores[:, problem], float(state.C[problem])
-    penalty = (float(coef @ coef), float(coef @ direction), float(direction @ direction))
+    inner = (float(coef @ coef), float(coef @ direction), float(direction @ direction))
     loss, point = data.losses[problem], state.points[problem]
-    found = line_search(loss, point, scores, moved, penalty, C, slope)
+    found = line_search(loss, point, scores, moved, inner, C, slope)
     if found is None:
         state.step[problem], state.stalled[problem] = 0.0, True
         return
@@ -131,14 +130,15 @@ def _newton_direction(
     data: Data, state: State, live: Indices, gradient: Floats, objective: Floats
 ) -> Direction:
     """Return the directions of the live problems, with their scores on all rows."""
-    operator, own = data.operator, [state.preconditioners[c] for c in live]
+    operator, C, own = data.operator, state.C[live], [state.preconditioners[c] for c in live]
     hessian, near, limit = Hessian(operator, [state.points[c] for c in live]), None, MAX_PRODUCTS
     if data.precondition:
         near = _AFTER * data.stopping.tol * objective
         limit = int(max(patience(operator), _PLAIN_PRODUCTS))
-    factors = [each.factor_at(float(state.C[c])) for each, c in zip(own, live, strict=True)]
+    pairs = zip(own, C.tolist(), strict=True)
+    factors = [None if each.curvature is None else each.curvature.factor(c) for each, c in pairs]
     when = state.forcing[live], near, limit, data.stopping.deadline
-    found = solve_system(hessian, gradient, state.C[live], factors, *when)
+    found = solve_system(hessian, gradient, C, factors, *when)
     for each, products in zip(own, found.products.tolist(), strict=True):
         each.products = products or each.products
         each.first_products = each.first_products or each.products

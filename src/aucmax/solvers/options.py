@@ -1,4 +1,4 @@
-"""What callers choose about a solve: when it stops, and who hears of its progress."""
+"""What a caller chooses about a solve: when it stops, and what is called after each step."""
 
 from __future__ import annotations
 
@@ -14,16 +14,11 @@ SavedState = dict[str, Any]
 
 @dataclass(frozen=True)
 class Stopping:
-    """When a Newton solver stops.
+    """When a Newton solver stops."""
 
-    ``tol`` is the relative distance to the minimum, as estimated, at which a problem has converged.
-    ``max_iter`` limits the Newton steps. At the ``deadline`` a solver finishes the product at hand and
-    returns what it has reached.
-    """
-
-    tol: float = 1e-4
-    max_iter: int = 100
-    deadline: Deadline = NEVER
+    tol: float = 1e-4  #: estimated relative distance to the minimum at which a problem has converged
+    max_iter: int = 100  #: Newton steps
+    deadline: Deadline = NEVER  #: after it, a solver returns what it has reached by the next product
 
 
 @dataclass(frozen=True)

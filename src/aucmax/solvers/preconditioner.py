@@ -75,8 +75,8 @@ class Curvature:
         self.n_rows, self.all_rows = self._rows.size, bool((share == 1.0).all())
         self._point = loss.sample(self._rows, share).at(scores[self._rows])
         self._gram = self._point.hessian_gram(self._first_columns)
-        self._diagonal = self._measure_diagonal(rng)
-        self._exact = False
+        self._diagonal, self._exact = self._measure_diagonal(rng), False
+        self._made: tuple[float, Factor] | None = None
 
     def _first_columns(self, index: Indices) -> Array:
         return self._operator.rows(self._rows[index], slice(self._first))
@@ -93,15 +93,20 @@ class Curvature:
         return out
 
     def factor(self, C: float) -> Factor:
-        """Return the approximate inverse at C."""
+        """Return the approximate inverse at C, which is made once until C changes."""
+        if self._made is None or self._made[0] != C:
+            self._made = None  # two at a time would take twice the memory
+            self._made = C, Factor(self._cholesky(C), 1.0 + C * self._diagonal)
+        return self._made[1]
+
+    def _cholesky(self, C: float) -> Floats:
         try:
-            cholesky = _factor(self._gram, C)
+            return _factor(self._gram, C)
         except linalg.LinAlgError:
             if not self._exact:  # float32 has rounded too much for a large C: once more in float64
                 take, self._exact = self._first_columns, True
                 self._gram = self._point.hessian_gram(lambda i: take(i).astype(np.float64))
-            cholesky = _factor_with_ridge(self._gram, C)
-        return Factor(cholesky, 1.0 + C * self._diagonal)
+            return _factor_with_ridge(self._gram, C)
 
 
 @dataclass
@@ -112,13 +117,6 @@ class Preconditioner:
     products: int = 0  #: in the last Newton system
     first_products: int = 0  #: in the first Newton system since it was built
     curvature: Curvature | None = None
-    factor: Factor | None = None
-
-    def factor_at(self, C: float) -> Factor | None:
-        """Return the approximate inverse at C, made once; None if there is no preconditioner."""
-        if self.factor is None and self.curvature is not None:
-            self.factor = self.curvature.factor(C)
-        return self.factor
 
 
 def patience(operator: Operator, n_rows: int | None = None, share: float = 1.0) -> float:

@@ -24,12 +24,9 @@ class Reservoir:
 
     def grow(self, n_rows: int) -> None:
         """Make space for at least ``n_rows`` rows."""
-        held, n_columns = self.space.shape
-        if n_rows > held:
-            added = np.zeros(
-                (min(self.size, max(n_rows, 2 * held)) - held, n_columns), self.space.dtype
-            )
-            self.space = np.concatenate([self.space, added])
+        if n_rows > len(self.space):
+            more = min(self.size, max(n_rows, 2 * len(self.space))) - len(self.space)
+            self.space = np.pad(self.space, ((0, more), (0, 0)))
 
     def add(self, X: Any, rows: Indices, rng: np.random.Generator) -> None:
         """Sample from the rows of X with these indices."""

@@ -16,14 +16,14 @@ from aucmax.solvers.newton_steps import iterate
 from aucmax.solvers.options import Hooks, Stopping
 from aucmax.solvers.starts import ROUGH_STEPS, ROUGH_TOL, begin_at
 
-#: A solve from zero at a C above the first of these goes through smaller ones, this factor apart.
+#: A first solve at a C above _LARGE_C goes through smaller values, _STRIDE times apart.
 _LARGE_C = 1e3
 _STRIDE = 4.0
 _MOST_STAGES = 20
 
 
 def solve_in_stages(data: Data, state: State, C: Floats, hooks: Hooks) -> None:
-    """Minimise at weights ``C``, from where the problems are or where a restored run was."""
+    """Minimise at weights ``C``, from where the problems are, or continue a run that was restored."""
     stopping = data.stopping
     if state.stages_left is None:
         stages = np.ceil((np.log(C.max()) - np.log(_LARGE_C)) / np.log(_STRIDE))

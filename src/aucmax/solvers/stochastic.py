@@ -1,5 +1,4 @@
-"""Learners that see a pair or a row at a time: the paper's Algorithm 3, and the two it is compared
-with.
+"""Learners that see a pair or a row at a time: the paper's Algorithm 3, OAM and SOLAM.
 
 ``epoch`` goes once over rows in memory, in random order; ``stream`` takes rows as they come, once. Rows
 are dense or CSR (made dense a piece at a time). Loops return every few milliseconds, so that Ctrl-C
@@ -47,7 +46,7 @@ class _Stateful:
 
 
 class _Sampling(_Stateful):
-    """A learner that keeps a sample of each class: to learn from, or for a threshold alone."""
+    """A learner that samples the rows of each class: to learn from, or for a threshold alone."""
 
     def __init__(self, n_columns: int, dtype: npt.DTypeLike, buffer_size: int) -> None:
         self.w = np.zeros(n_columns, dtype)
@@ -125,7 +124,7 @@ class PairSGD(_Sampling):
     def _run(self, X: Any, pos: Indices, neg: Indices) -> None:
         """Take steps over pairs of rows of X, made dense in pieces if they are sparse."""
         sparse, schedule = is_sparse(X), (float(self.alpha), float(self.t0), *self._every)
-        piece = max(1, _DENSE_ENTRIES // (2 * X.shape[1])) if sparse else pos.size
+        piece = _DENSE_ENTRIES // (2 * X.shape[1]) if sparse else pos.size
         for steps in _pieces(pos.size, piece):
             i, j, table = pos[steps], neg[steps], X
             if sparse:
@@ -141,8 +140,7 @@ class PairSGD(_Sampling):
 class PairSGDGrid(_Stateful):
     """Algorithm 3 at several values of alpha over the same random pairs, read once for all of them.
 
-    At each value it learns what :class:`PairSGD` with its defaults would from the rows of non-zero
-    weight.
+    At each value it learns what :class:`PairSGD` would by default from the rows of non-zero weight.
     """
 
     def __init__(self, n_columns: int, dtype: npt.DTypeLike, *, alpha: Floats, eta0: float) -> None:
@@ -172,9 +170,8 @@ class PairSGDGrid(_Stateful):
 class OAM(_Sampling):
     """Online AUC maximisation, the sequential variant (Zhao, Hoi, Jin and Yang, 2011).
 
-    A new row takes a passive-aggressive step against each row of the other class in a buffer filled by
-    reservoir sampling; a step is at most ``C/2`` times the number of rows that a buffered row
-    represents.
+    A new row takes a passive-aggressive step against each row of the other class in a buffer, filled by
+    reservoir sampling. A step is at most ``C/2`` times the number of rows per row of the buffer.
     """
 
     def __init__(self, n_columns: int, dtype: npt.DTypeLike, *, C: float, buffer_size: int) -> None:
@@ -296,7 +293,7 @@ def _schedule_start(alpha: Any, eta0: float) -> Any:
 def _random_pairs(
     total: int, most: int, classes: Sequence[Mask], weight: Floats, rng: np.random.Generator
 ) -> Iterator[list[Indices]]:
-    """Yield pairs of rows, at most so many at a time, each drawn in its class with its weight."""
+    """Yield rows of the two classes to pair, ``most`` at a time, drawn with their weights."""
     draws = [_drawer(np.flatnonzero(members), weight, rng) for members in classes]
     for steps in _pieces(total, most):
         yield [draw(steps.stop - steps.start) for draw in draws]
@@ -321,10 +318,10 @@ def _dense_pieces(
     X: Any, sequence: Indices, dtype: npt.DTypeLike, most: int = _DENSE_ENTRIES
 ) -> Iterator[tuple[Indices, Array]]:
     """Yield rows in this sequence, as dense pieces that fit into the cache or nearly so."""
-    for part in _pieces(sequence.size, max(1, min(most, _DENSE_ENTRIES // X.shape[1]))):
+    for part in _pieces(sequence.size, min(most, _DENSE_ENTRIES // X.shape[1])):
         yield sequence[part], dense_rows(X, sequence[part], dtype)
 
 
 def _pieces(total: int, size: int) -> Iterator[slice]:
-    for start in range(0, total, max(1, size)):
-        yield slice(start, min(start + size, total))
+    size = max(1, size)
+    return (slice(start, min(start + size, total)) for start in range(0, total, size))

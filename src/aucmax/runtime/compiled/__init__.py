@@ -28,20 +28,15 @@ def run(name: str, *arguments: Any) -> Any:
     if typeof is not None:
         types = tuple(typeof(argument) for argument in arguments)
         if types not in loop.signatures:
+            timer = threading.Timer(_SILENT, lambda: print(_MESSAGE, file=sys.stderr, flush=True))
+            timer.daemon = True
             with _COMPILING:  # threads that need the same loop wait for one
-                _compile(loop, types)
+                timer.start()
+                try:
+                    loop.compile(types)
+                finally:
+                    timer.cancel()
     return loop(*arguments)
-
-
-def _compile(loop: Any, types: tuple[Any, ...]) -> None:
-    say = {"file": sys.stderr, "flush": True}
-    timer = threading.Timer(_SILENT, print, (_MESSAGE,), say)
-    timer.daemon = True
-    timer.start()
-    try:
-        loop.compile(types)
-    finally:
-        timer.cancel()
 
 
 @cache
