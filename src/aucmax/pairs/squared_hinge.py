@@ -38,7 +38,7 @@ _CHUNK_ROWS = 4096
 
 
 class PairLoss:
-    """Squared hinge over all pairs of n rows, of which ``positive`` (n,) says which are positive.
+    """Squared hinge over all pairs of n rows; the mask ``positive`` (n,) marks the positive ones.
 
     ``scale`` is the factor ``c`` of the loss; by default that of these rows and weights. A sample that
     represents more rows has the factor of all of them.

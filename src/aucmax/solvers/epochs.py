@@ -79,8 +79,8 @@ def run_epochs(
     """Train one learner per problem.
 
     Returns the coefficients (r, k), the learners as they were when these were reached, and a record
-    per epoch. A run that is given the ``state`` of another one, from its ``hooks``, returns what that
-    would have returned, to the bit. No epoch but the first begins after the ``deadline``.
+    per epoch. With the ``state`` that the ``hooks`` of an interrupted run received, the result is that
+    of the whole run, to the bit. No epoch but the first begins after the ``deadline``.
     """
     best = _State([], learners) if state is None else _restore(state, learners, rng)
     history, patience = best.history, None if trace is None else trace.patience

@@ -58,11 +58,10 @@ class Newton:
         self._state = State.at_zero(self.data, np.random.default_rng(seed))
 
     def run(self, C: Floats, hooks: Hooks = NO_HOOKS) -> Solution:
-        """Minimise at weights ``C`` (k,), from where the problems are, or continue a run that was
-        saved.
+        """Minimise at weights ``C`` (k,) from where the problems are, or continue a saved run.
 
-        The arrays of the solution change in the next run. Its scores were updated step by step;
-        :meth:`solution` computes them again from the coefficients.
+        The next run changes the arrays of the solution. Its scores were updated step by step;
+        :meth:`solution` computes them from the coefficients.
         """
         solve_in_stages(self.data, self._state, C, hooks)
         return _solution(self._state)

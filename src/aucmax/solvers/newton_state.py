@@ -1,4 +1,4 @@
-"""What a Newton solve of k problems is given, and what changes while it runs."""
+"""The constant data of a Newton solve of k problems, and the state that changes while it runs."""
 
 from __future__ import annotations
 

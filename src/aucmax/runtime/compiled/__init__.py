@@ -15,7 +15,7 @@ from typing import Any
 
 from aucmax.runtime.compiled import loops, twins
 
-#: Seconds of compiling after which the user is told.
+#: Seconds of compiling after which a message is printed.
 _SILENT = 1.0
 _MESSAGE = "aucmax: compiling a loop for this machine, once ..."
 
