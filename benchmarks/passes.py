@@ -13,6 +13,7 @@ from aucmax.operators import KernelOperator
 from aucmax.pairs import PairLoss
 from aucmax.paper.data import load_dataset
 from aucmax.solvers.newton import Record, minimize
+from aucmax.solvers.options import Stopping
 from benchmarks.harness import timed
 
 
@@ -31,8 +32,7 @@ def run(options: Any) -> Iterator[dict[str, Any]]:
                         operator,
                         [loss],
                         np.array([C]),
-                        tol=2e-6,
-                        max_iter=30,
+                        stopping=Stopping(tol=2e-6, max_iter=30),
                         precondition=preconditioned,
                     )
                 )

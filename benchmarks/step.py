@@ -71,5 +71,5 @@ def _run(*arguments: Any) -> tuple[int, int, int]:
 def steps(loop: Any, X: np.ndarray, pos: np.ndarray, neg: np.ndarray) -> tuple[int, int, int]:
     w, mean = np.zeros(DIMENSIONS, np.float32), np.zeros(DIMENSIONS)
     if loop is _run:  # outside the clock it would be, but for the first call
-        loop(X, pos[:1], neg[:1], w.copy(), mean.copy(), 0, 0, 1e-7, 1e7, 16, 16, 0.0)
-    return loop(X, pos, neg, w, mean, 0, 0, 1e-7, 1e7, 16, 16, 0.0)
+        loop(X, pos[:1], neg[:1], w.copy(), mean.copy(), 0, 0, (1e-7, 1e7, 16, 16, 0.0))
+    return loop(X, pos, neg, w, mean, 0, 0, (1e-7, 1e7, 16, 16, 0.0))

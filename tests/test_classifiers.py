@@ -404,6 +404,7 @@ def test_the_line_is_live_on_a_terminal():
     from aucmax.operators import FeatureOperator
     from aucmax.runtime.progress import LiveLine, describe_step
     from aucmax.solvers.newton import minimize
+    from aucmax.solvers.options import Hooks
 
     class Terminal(io.StringIO):
         def isatty(self):
@@ -412,7 +413,7 @@ def test_the_line_is_live_on_a_terminal():
     X, y = moons()
     terminal = Terminal()
     with LiveLine(lambda record: describe_step(record, 1e-4), terminal) as line:
-        minimize(FeatureOperator(X), [PairLoss(y == 1)] * 2, np.ones(2), on_record=line)
+        minimize(FeatureOperator(X), [PairLoss(y == 1)] * 2, np.ones(2), hooks=Hooks(line))
     shown = terminal.getvalue()
     assert shown.endswith("\n")
     assert shown.count("\r") >= 2

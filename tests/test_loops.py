@@ -34,8 +34,13 @@ def both(name, make_arguments):
 def assert_same(found, dtype):
     (slow, slow_result), (fast, fast_result) = found
     assert fast_result == (slow_result if slow_result is None else pytest.approx(slow_result))
-    for a, b in zip(slow, fast, strict=True):
+    for a, b in zip(flat(slow), flat(fast), strict=True):
         np.testing.assert_allclose(a, b, atol=TOLERANCE[dtype], rtol=TOLERANCE[dtype])
+
+
+def flat(arguments):
+    """Arguments, with those in tuples laid out."""
+    return [each for part in arguments for each in (part if isinstance(part, tuple) else (part,))]
 
 
 @dtypes
@@ -48,7 +53,7 @@ def test_pair_sgd(dtype, average_every, power):
 
     def arguments():
         w, mean = np.zeros(23, dtype), np.zeros(23)
-        return X, pos, neg, w, mean, 0, 0, 1e-3, 1e4, 4, average_every, power
+        return X, pos, neg, w, mean, 0, 0, (1e-3, 1e4, 4, average_every, power)
 
     found = both("pair_sgd", arguments)
     assert_same(found, dtype)
@@ -68,8 +73,8 @@ def test_oam(dtype):
         slots[members] = reservoir_slots(0, members.sum(), 10, rng)
 
     def arguments():
-        buffers = np.zeros((2, 10, 23), dtype)
-        return X, positive, slots, np.zeros(23, dtype), buffers[0], buffers[1], 0, 0, 0.05
+        buffers = tuple(np.zeros((2, 10, 23), dtype))
+        return X, positive, slots, np.zeros(23, dtype), buffers, (0, 0), 0.05
 
     found = both("oam", arguments)
     assert_same(found, dtype)
@@ -82,7 +87,8 @@ def test_solam(dtype, radius):
     X, positive, _ = rows(dtype=dtype)
 
     def arguments():
-        return (X, positive, np.zeros(23, dtype), np.zeros(23), np.zeros(4), 0, 0.0, 0.05, radius, 9.0)
+        means = np.zeros(23), np.zeros(4)
+        return X, positive, np.zeros(23, dtype), *means, 0, 0.0, (0.05, radius, 9.0)
 
     found = both("solam", arguments)
     assert_same(found, dtype)
@@ -103,7 +109,7 @@ def test_pair_sgd_grid(dtype):
 
     def arguments():
         w, mean = np.zeros((3, 23), dtype), np.zeros((3, 23))
-        return X, pos, neg, w, mean, 7, 2, alpha, t0, 4, 3, 1.0
+        return X, pos, neg, w, mean, 7, 2, (alpha, t0, 4, 3, 1.0)
 
     found = both("pair_sgd_grid", arguments)
     assert_same(found, dtype)
@@ -171,7 +177,7 @@ def test_the_loops_as_plain_python_are_the_same_functions():
     ends = []
     for run in (loops.pair_sgd, twins.pair_sgd):
         w, mean = np.zeros(5), np.zeros(5)
-        run(X, pos, neg, w, mean, 0, 0, 0.01, 100.0, 7, 5, 0.0)
+        run(X, pos, neg, w, mean, 0, 0, (0.01, 100.0, 7, 5, 0.0))
         ends.append((w, mean))
     np.testing.assert_allclose(ends[0], ends[1])
 
@@ -184,11 +190,11 @@ def test_algorithm_3_by_hand():
     w, mean = np.zeros(2), np.zeros(2)
     one = np.zeros(1, dtype=np.intp)
     # t = 1: margin 0 < 1, step 1 / (0.5 * (1 + 3)) = 0.5 along (1, -2)
-    twins.pair_sgd(X, one, one + 1, w, mean, 0, 0, 0.5, 3.0, 2, 1, 0.0)
+    twins.pair_sgd(X, one, one + 1, w, mean, 0, 0, (0.5, 3.0, 2, 1, 0.0))
     np.testing.assert_allclose(w, [0.5, -1.0])
     np.testing.assert_allclose(mean, [0.5, -1.0])
     # t = 2: margin 2.5, no step; shrunk by 2 / (2 + 3); averaged with the first
-    _, q, active = twins.pair_sgd(X, one, one + 1, w, mean, 1, 1, 0.5, 3.0, 2, 1, 0.0)
+    _, q, active = twins.pair_sgd(X, one, one + 1, w, mean, 1, 1, (0.5, 3.0, 2, 1, 0.0))
     np.testing.assert_allclose(w, [0.3, -0.6])
     np.testing.assert_allclose(mean, [0.4, -0.8])
     assert (q, active) == (2, 0)
@@ -214,7 +220,7 @@ def test_solam_follows_the_gradient_of_its_saddle_function():
         gradient = np.array([(value(at + h) - value(at - h)) / 2e-6 for h in 1e-6 * np.eye(6)])
         eta = zeta / np.sqrt(t + 1)
         expected = at - eta * gradient * np.array([1, 1, 1, 1, 1, -1])  # alpha climbs
-        twins.solam(x[None], np.array([up]), w, np.zeros(3), state, t, 1.0, zeta, 1e6, 1e6)
+        twins.solam(x[None], np.array([up]), w, np.zeros(3), state, t, 1.0, (zeta, 1e6, 1e6))
         np.testing.assert_allclose(np.concatenate([w, state[:3]]), expected, atol=1e-7)
 
 
@@ -222,9 +228,9 @@ def test_oam_takes_the_passive_aggressive_step():
     """Just far enough for the pair to have margin 1, or as far as C allows."""
     for C, wanted in ((1e6, 1.0), (0.02, None)):
         w = np.zeros(2)
-        buffers = np.zeros((2, 4, 2))
+        buffers = tuple(np.zeros((2, 4, 2)))
         X, positive = np.array([[0.0, 1.0], [2.0, 0.0]]), np.array([False, True])
-        twins.oam(X, positive, np.array([0, 0]), w, buffers[0], buffers[1], 0, 0, C)
+        twins.oam(X, positive, np.array([0, 0]), w, buffers, (0, 0), C)
         margin = w @ (X[1] - X[0])
         assert margin == pytest.approx(wanted if wanted else 0.5 * C * 5.0)
 
@@ -281,7 +287,7 @@ import numpy as np
 from aucmax.runtime import compiled
 compiled._SILENT = {silent}
 print(compiled.run("pair_sgd", np.eye(2), np.array([0]), np.array([1]), np.zeros(2), np.zeros(2),
-                    0, 0, 1.0, 1.0, 16, 16, 0.0))
+                    0, 0, (1.0, 1.0, 16, 16, 0.0)))
 """
 
 
@@ -319,7 +325,7 @@ def test_where_no_cache_can_be_written_it_still_compiles(monkeypatch):
     compiled._loop.cache_clear()
     w = np.zeros(2)
     compiled.run(
-        "pair_sgd", np.eye(2), *np.eye(2, dtype=int), w, np.zeros(2), 0, 0, 1.0, 1.0, 9, 9, 0.0
+        "pair_sgd", np.eye(2), *np.eye(2, dtype=int), w, np.zeros(2), 0, 0, (1.0, 1.0, 9, 9, 0.0)
     )
     compiled._loop.cache_clear()
     assert w.any()

@@ -5,9 +5,10 @@ from scipy import sparse
 from aucmax.features.projection import Projection
 from aucmax.operators import FeatureOperator, KernelOperator
 from aucmax.pairs import PairLoss
-from aucmax.solvers import conjugate_gradients, hessian, newton, preconditioner
-from aucmax.solvers import row_sample as sample
-from aucmax.solvers.newton import minimize
+from aucmax.solvers import conjugate_gradients, newton_steps, preconditioner, starts
+from aucmax.solvers.newton import Newton, minimize
+from aucmax.solvers.newton_state import FORCING, Data, State
+from aucmax.solvers.options import DEFAULT_STOPPING, Hooks, Stopping
 from tests import oracle
 
 
@@ -30,36 +31,34 @@ def test_an_independent_optimiser_finds_no_lower_value(C, weighted):
     F, positive, weight = problem()
     weight = weight if weighted else None
     best, coef = oracle.best_objective(F, positive, C, weight)
-    solution = minimize(FeatureOperator(F), [PairLoss(positive, weight)], np.array([C]), tol=1e-10)
+    solution = minimize(
+        FeatureOperator(F), [PairLoss(positive, weight)], np.array([C]), stopping=Stopping(tol=1e-10)
+    )
     assert solution.converged.all()
     assert solution.objective[0] <= best * (1 + 1e-7)
     np.testing.assert_allclose(solution.coef[:, 0], coef, atol=1e-3 * np.abs(coef).max())
 
 
-def test_the_preconditioner_changes_the_way_not_the_end(monkeypatch):
+def test_the_preconditioner_changes_the_way_not_the_end():
     F, positive, _ = problem(n=2000, r=40)
     operator, losses, C = FeatureOperator(F), [PairLoss(positive)], np.array([1e3])
-    # With several sampled rows a column there is a true sample to be drawn.
-    monkeypatch.setattr(preconditioner, "ROWS_PER_COLUMN", 10)
-    with_it = minimize(operator, losses, C, tol=1e-8)
-    without = minimize(operator, losses, C, tol=1e-8, precondition=False)
+    with_it = minimize(operator, losses, C, stopping=Stopping(tol=1e-8))
+    without = minimize(operator, losses, C, stopping=Stopping(tol=1e-8), precondition=False)
     assert sum(r.preconditioners for r in with_it.history) >= 1
     assert sum(r.preconditioners for r in without.history) == 0
     np.testing.assert_allclose(with_it.objective, without.objective, rtol=1e-6)
     assert with_it.passes < without.passes
 
 
-def test_a_preconditioner_on_all_rows_is_the_inverse_hessian(monkeypatch):
-    monkeypatch.setattr(preconditioner, "ROWS_PER_COLUMN", 10_000)
+def test_a_preconditioner_on_all_rows_is_the_inverse_hessian():
     F, positive, weight = problem()
     loss = PairLoss(positive, weight)
     rng = np.random.default_rng(0)
     scores = F @ rng.normal(size=F.shape[1])
     _, _, hessian = oracle.pair_loss(scores, positive, weight)
     matrix = np.eye(F.shape[1]) + 3.0 * F.T @ hessian @ F
-    inverse = preconditioner.Curvature(FeatureOperator(F), loss, loss.at(scores), scores, rng).factor(
-        3.0
-    )
+    point = loss.at(scores)
+    inverse = preconditioner.Curvature(FeatureOperator(F), loss, point, scores, rng, 10_000).factor(3.0)
     vector = rng.normal(size=F.shape[1])
     np.testing.assert_allclose(inverse(vector), np.linalg.solve(matrix, vector), rtol=1e-8)
 
@@ -68,14 +67,16 @@ def test_whether_a_preconditioner_is_renewed_does_not_depend_on_the_problems_bef
     F, positive, _ = problem(n=300, r=8)
     losses = [PairLoss(positive), PairLoss(positive)]
     # With a preconditioner the second problem would have a limit of its own, far above its products.
-    monkeypatch.setattr(newton, "patience", lambda operator, n_rows=None, share=1.0: 1e9)
+    monkeypatch.setattr(newton_steps, "patience", lambda _, rows=None, share=1.0: 1e9 if rows else 3.0)
     for first_has_one in (False, True):
-        solve = newton.Newton(FeatureOperator(F), losses)
-        solve._products[:] = 10, 10
+        data = Data(FeatureOperator(F), losses, True, DEFAULT_STOPPING)
+        state = State.at_zero(data, np.random.default_rng(0))
+        for each in state.preconditioners:
+            each.products = 10
         if first_has_one:
-            solve._curvatures[0] = solve._measure(0)
-        solve._renew(np.arange(2), limit=3.0)
-        assert solve._curvatures[1] is not None
+            newton_steps.build_preconditioner(data, state, 0)
+        newton_steps.rebuild_slow(data, state, np.arange(2))
+        assert state.preconditioners[1].curvature is not None
 
 
 def test_the_sampled_hessian_is_unbiased():
@@ -97,11 +98,11 @@ def test_of_very_many_columns_the_first_are_factored(monkeypatch):
     F, positive, _ = problem(n=500, r=30)
     F = F * np.logspace(2, -2, 30)  # as features of a kernel, which come in falling order
     losses, C = [PairLoss(positive)], np.array([1e3])
-    full = minimize(FeatureOperator(F), losses, C, tol=1e-9)
-    without = minimize(FeatureOperator(F), losses, C, tol=1e-9, precondition=False)
+    full = minimize(FeatureOperator(F), losses, C, stopping=Stopping(tol=1e-9))
+    without = minimize(FeatureOperator(F), losses, C, stopping=Stopping(tol=1e-9), precondition=False)
     monkeypatch.setattr(preconditioner, "MAX_COLUMNS", 20)
     monkeypatch.setattr(preconditioner, "LEADING_COLUMNS", 10)
-    solution = minimize(FeatureOperator(F), losses, C, tol=1e-9)
+    solution = minimize(FeatureOperator(F), losses, C, stopping=Stopping(tol=1e-9))
     assert solution.converged.all()
     assert sum(r.preconditioners for r in solution.history) > 0
     assert solution.passes < without.passes
@@ -124,43 +125,50 @@ def test_columns_beyond_those_factored_go_by_the_diagonal(monkeypatch):
     np.testing.assert_allclose(got, expected @ vectors, rtol=1e-8)
 
 
-def test_k_columns_equal_k_solves():
+def test_k_problems_equal_k_solves():
     F, positive, weight = problem(n=300)
     other = np.roll(positive, 7)
     losses = [PairLoss(positive), PairLoss(other), PairLoss(positive, weight), PairLoss(positive)]
     C = np.array([0.1, 1.0, 10.0, 300.0])
-    together = minimize(FeatureOperator(F), losses, C, tol=1e-11)
-    for column, (loss, c) in enumerate(zip(losses, C, strict=True)):
-        alone = minimize(FeatureOperator(F), [loss], np.array([c]), tol=1e-11)
-        np.testing.assert_allclose(together.objective[column], alone.objective[0], rtol=1e-8)
-        np.testing.assert_allclose(together.coef[:, column], alone.coef[:, 0], atol=1e-4)
-        np.testing.assert_allclose(together.scores[:, column], F @ together.coef[:, column], atol=1e-11)
+    together = minimize(FeatureOperator(F), losses, C, stopping=Stopping(tol=1e-11))
+    for index, (loss, c) in enumerate(zip(losses, C, strict=True)):
+        alone = minimize(FeatureOperator(F), [loss], np.array([c]), stopping=Stopping(tol=1e-11))
+        np.testing.assert_allclose(together.objective[index], alone.objective[0], rtol=1e-8)
+        np.testing.assert_allclose(together.coef[:, index], alone.coef[:, 0], atol=1e-4)
+        np.testing.assert_allclose(together.scores[:, index], F @ together.coef[:, index], atol=1e-11)
 
 
-def test_a_fold_is_a_column_with_zero_weights():
+def test_a_fold_is_a_problem_with_zero_weights():
     F, positive, _ = problem(n=200)
     weight = (np.arange(200) % 3 > 0).astype(float)
     keep = weight > 0
-    fold = minimize(FeatureOperator(F), [PairLoss(positive, weight)], np.array([5.0]), tol=1e-9)
-    subset = minimize(FeatureOperator(F[keep]), [PairLoss(positive[keep])], np.array([5.0]), tol=1e-9)
+    fold = minimize(
+        FeatureOperator(F), [PairLoss(positive, weight)], np.array([5.0]), stopping=Stopping(tol=1e-9)
+    )
+    subset = minimize(
+        FeatureOperator(F[keep]),
+        [PairLoss(positive[keep])],
+        np.array([5.0]),
+        stopping=Stopping(tol=1e-9),
+    )
     np.testing.assert_allclose(fold.coef, subset.coef, atol=1e-5)
 
 
 def test_a_warm_start_at_the_optimum_stops_at_once():
     F, positive, _ = problem()
     operator, losses, C = FeatureOperator(F), [PairLoss(positive)], np.array([10.0])
-    cold = minimize(operator, losses, C, tol=1e-8)
-    warm = minimize(operator, losses, C, tol=1e-6, start=cold.coef)
+    newton = Newton(operator, losses, stopping=Stopping(tol=1e-8))
+    cold, warm = newton.run(C), newton.run(C)
     assert warm.n_iter == 1
     assert warm.objective[0] <= cold.objective[0] * (1 + 1e-9)
-    assert warm.passes < cold.passes
+    assert warm.passes - cold.passes < cold.passes
 
 
 def test_records_tell_the_story():
     F, positive, _ = problem()
     seen = []
     loss = PairLoss(positive)
-    solution = minimize(FeatureOperator(F), [loss], np.array([10.0]), on_record=seen.append)
+    solution = minimize(FeatureOperator(F), [loss], np.array([10.0]), hooks=Hooks(seen.append))
     assert seen == solution.history
     objectives = [float(r.objective[0]) for r in seen]
     assert objectives == sorted(objectives, reverse=True)
@@ -175,13 +183,17 @@ def test_the_gap_bounds_the_distance_to_the_minimum_about(C):
     F, positive, _ = problem(n=400)
     best, _ = oracle.best_objective(F, positive, C)
     for tol in (1e-2, 1e-4, 1e-6):
-        solution = minimize(FeatureOperator(F), [PairLoss(positive)], np.array([C]), tol=tol)
+        solution = minimize(
+            FeatureOperator(F), [PairLoss(positive)], np.array([C]), stopping=Stopping(tol=tol)
+        )
         assert solution.objective[0] / best - 1 <= 3 * tol + 1e-7
 
 
 def test_stopping_early_is_reported():
     F, positive, _ = problem()
-    solution = minimize(FeatureOperator(F), [PairLoss(positive)], np.array([1e3]), max_iter=2)
+    solution = minimize(
+        FeatureOperator(F), [PairLoss(positive)], np.array([1e3]), stopping=Stopping(max_iter=2)
+    )
     assert solution.n_iter == 2
     assert not solution.converged.any()
     assert solution.gap[0] > 1e-4
@@ -190,7 +202,7 @@ def test_stopping_early_is_reported():
 def test_rounding_ends_the_iteration_rather_than_looping():
     F, positive, _ = problem(n=500)
     operator = KernelOperator(F.astype(np.float32), Projection([np.eye(F.shape[1])]))
-    solution = minimize(operator, [PairLoss(positive)], np.array([1e3]), tol=1e-15, max_iter=200)
+    solution = minimize(operator, [PairLoss(positive)], np.array([1e3]), stopping=Stopping(1e-15, 200))
     assert solution.n_iter < 200
     best, _ = oracle.best_objective(F, positive, 1e3)
     assert solution.objective[0] == pytest.approx(best, rel=1e-5)
@@ -198,7 +210,9 @@ def test_rounding_ends_the_iteration_rather_than_looping():
 
 def test_far_from_the_origin_no_products_are_wasted_on_rounding():
     F, positive, _ = problem(n=60, r=3)
-    counted = minimize(FeatureOperator(F + 1e9), [PairLoss(positive)], np.array([10.0]), tol=1e-7)
+    counted = minimize(
+        FeatureOperator(F + 1e9), [PairLoss(positive)], np.array([10.0]), stopping=Stopping(tol=1e-7)
+    )
     most = conjugate_gradients.ROUNDED_PRODUCTS + 5 * 3
     assert counted.passes <= counted.n_iter * (2 * most + 20)
 
@@ -206,16 +220,19 @@ def test_far_from_the_origin_no_products_are_wasted_on_rounding():
 def test_separable_data_reaches_the_large_margin():
     F = np.array([[2.0], [3.0], [-2.0], [-3.0]])
     positive = np.array([True, True, False, False])
-    solution = minimize(FeatureOperator(F), [PairLoss(positive)], np.array([1e6]), tol=1e-9)
+    solution = minimize(
+        FeatureOperator(F), [PairLoss(positive)], np.array([1e6]), stopping=Stopping(tol=1e-9)
+    )
     np.testing.assert_allclose(solution.coef, [[0.25]], rtol=1e-3)  # margin 1 over a gap of 4
 
 
 def test_the_seed_of_the_sample_does_not_show_in_the_minimum():
     F, positive, _ = problem(n=1500, r=30)
     operator, losses = FeatureOperator(F), [PairLoss(positive)]
-    a, b = (minimize(operator, losses, np.array([1e4]), tol=1e-9, seed=s) for s in (0, 1))
+    solves = [Newton(operator, losses, stopping=Stopping(tol=1e-9), seed=seed) for seed in (0, 1)]
+    a, b = (solve.run(np.array([1e4])) for solve in solves)
     np.testing.assert_allclose(a.objective, b.objective, rtol=1e-8)
-    assert newton._FORCING < 1
+    assert FORCING < 1
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -250,11 +267,9 @@ def test_a_column_beyond_factoring_is_solved_more_closely(monkeypatch):
 
 
 def test_features_that_overflow_are_an_error():
-    F = np.full((4, 1), 1e300)
+    F, positive = np.array([[1e300], [0.0], [0.0], [0.0]]), np.array([True, False, False, False])
     with pytest.raises(FloatingPointError, match="products overflow"), np.errstate(all="ignore"):
-        minimize(
-            FeatureOperator(F), [PairLoss(np.array([1, 0, 0, 0], bool))], np.array([1e300]), start=F[:1]
-        )
+        minimize(FeatureOperator(F), [PairLoss(positive)], np.array([1e300]))
 
 
 def large_problem(k=1):
@@ -266,41 +281,40 @@ def large_problem(k=1):
 
 def test_many_rows_start_on_a_sample_and_end_at_the_same_minimum(monkeypatch):
     drawn = []
-    draw = newton.draw_sample
-    monkeypatch.setattr(newton, "draw_sample", lambda *a: drawn.append(draw(*a)) or drawn[-1])
+    draw = starts.draw_sample
+    monkeypatch.setattr(starts, "draw_sample", lambda *a: drawn.append(draw(*a)) or drawn[-1])
     for k in (1, 3):
         operator, losses, C = large_problem(k)
-        started = minimize(operator, losses, C, tol=1e-9)
-        assert drawn[-1].rows.size * sample.GAIN < 2 * operator.n_rows
-        monkeypatch.setattr(sample, "GAIN", np.inf)
-        cold = minimize(operator, losses, C, tol=1e-9)
+        started = minimize(operator, losses, C, stopping=Stopping(tol=1e-9))
+        assert drawn[-1][0].size * starts.GAIN < 2 * operator.n_rows
+        monkeypatch.setattr(starts, "GAIN", np.inf)
+        cold = minimize(operator, losses, C, stopping=Stopping(tol=1e-9))
         assert drawn[-1] is None
-        monkeypatch.setattr(sample, "GAIN", 8)
+        monkeypatch.setattr(starts, "GAIN", 8)
         assert started.converged.all()
         np.testing.assert_allclose(started.objective, cold.objective, rtol=1e-8)
         assert started.n_iter < cold.n_iter
 
 
+def sampled(operator, losses):
+    return starts.draw_sample(Data(operator, losses, True, DEFAULT_STOPPING), np.random.default_rng(0))
+
+
 def test_the_sample_has_both_classes_and_stands_for_all_rows():
     operator, losses, _ = large_problem()
-    rng = np.random.default_rng(0)
-    drawn = sample.draw_sample(operator, losses, rng)
-    loss = drawn.losses[0]
-    assert abs(loss.pos.size - loss.neg.size) < 0.3 * drawn.rows.size
-    total = losses[0].weight.sum()
-    assert loss.weight.sum() == pytest.approx(total, rel=0.15)
+    rows, few = sampled(operator, losses)
+    (loss,) = few.losses
+    assert abs(loss.pos.size - loss.neg.size) < 0.3 * rows.size
+    assert loss.weight.sum() == pytest.approx(losses[0].weight.sum(), rel=0.15)
     assert loss.scale == losses[0].scale
-    few = FeatureOperator(np.ones((50, 8)))
-    assert sample.draw_sample(few, [PairLoss(np.arange(50) < 9)], rng) is None
+    assert sampled(FeatureOperator(np.ones((50, 8))), [PairLoss(np.arange(50) < 9)]) is None
 
 
 def test_absent_rows_are_not_sampled():
     operator, losses, _ = large_problem()
     weight = (np.arange(6000) % 2).astype(float)
-    half = [PairLoss(losses[0].positive, weight)]
-    rng = np.random.default_rng(0)
-    drawn = sample.draw_sample(operator, half, rng)
-    assert (drawn.rows % 2 == 1).all()
+    rows, _ = sampled(operator, [PairLoss(losses[0].positive, weight)])
+    assert (rows % 2 == 1).all()
 
 
 @pytest.mark.parametrize("kind", ["features", "folded", "csr"])
@@ -318,8 +332,8 @@ def test_products_on_the_active_rows_alone_are_those_on_all_rows(kind, monkeypat
     }[kind]
     found = {}
     for share in (0.0, 1.0):
-        monkeypatch.setattr(hessian, "_FEW_ACTIVE", share)
-        found[share] = minimize(operator, losses, np.full(3, 1e3), tol=1e-11)
+        monkeypatch.setattr(conjugate_gradients, "_FEW_ACTIVE", share)
+        found[share] = minimize(operator, losses, np.full(3, 1e3), stopping=Stopping(tol=1e-11))
     assert found[1.0].converged.all()
     assert found[1.0].passes < 0.7 * found[0.0].passes
     np.testing.assert_allclose(found[1.0].objective, found[0.0].objective, rtol=1e-9)

@@ -16,7 +16,9 @@ from aucmax import KernelAUCClassifier, KernelRankSVM
 from aucmax.estimators import baselines as baselines_module
 from aucmax.metrics import roc_auc
 from aucmax.pairs import PairLoss
+from aucmax.runtime.deadline import Deadline
 from aucmax.solvers.kernel_newton import minimize_kernel
+from aucmax.solvers.options import Stopping
 from tests import oracle
 
 
@@ -41,7 +43,9 @@ def test_an_independent_optimiser_finds_no_lower_value(C, weighted):
     keep = values > 1e-10
     root = vectors[:, keep] * np.sqrt(values[keep])
     best, w = oracle.best_objective(root, y == 1, C, weight)
-    solution = minimize_kernel(lambda v: K @ v, PairLoss(y == 1, weight), C, tol=1e-9)
+    solution = minimize_kernel(
+        lambda v: K @ v, PairLoss(y == 1, weight), C, stopping=Stopping(tol=1e-9)
+    )
     assert solution.converged
     assert solution.objective <= best * (1 + 1e-6)
     np.testing.assert_allclose(solution.scores, root @ w, atol=2e-3 * np.abs(root @ w).max())
@@ -50,9 +54,18 @@ def test_an_independent_optimiser_finds_no_lower_value(C, weighted):
 def test_at_the_minimum_coefficients_are_the_gradient():
     X, y = moons()
     K, loss = rbf_kernel(X, gamma=1.5), PairLoss(y == 1)
-    solution = minimize_kernel(lambda v: K @ v, loss, 5.0, tol=1e-12)
+    solution = minimize_kernel(lambda v: K @ v, loss, 5.0, stopping=Stopping(tol=1e-12))
     expected = -5.0 * loss.at(solution.scores).gradient
     np.testing.assert_allclose(solution.coef, expected, atol=1e-3 * np.abs(expected).max())
+
+
+def test_a_solve_ends_at_its_deadline_with_what_it_has():
+    X, y = moons()
+    K, loss = rbf_kernel(X, gamma=1.5), PairLoss(y == 1)
+    cut = minimize_kernel(lambda v: K @ v, loss, 5.0, stopping=Stopping(deadline=Deadline(0.0)))
+    assert not cut.converged
+    assert not cut.history
+    assert cut.objective == 5.0 * loss.at(np.zeros(len(y))).value
 
 
 @pytest.mark.parametrize("kernel", ["rbf", "laplacian", "polynomial", "linear"])

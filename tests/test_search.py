@@ -38,6 +38,7 @@ from aucmax.runtime.deadline import Deadline
 from aucmax.runtime.progress import GridLine
 from aucmax.runtime.threads import one_blas_thread, over_blocks, thread_count
 from aucmax.solvers.newton import Newton, minimize
+from aucmax.solvers.options import Stopping
 from aucmax.solvers.stochastic import PairSGD, PairSGDGrid
 
 mpl.use("Agg")
@@ -195,13 +196,13 @@ def test_solutions_along_a_path_are_those_of_cold_solves():
     positive = F[:, 0] + rng.normal(size=500) > 1.0
     fold = (np.arange(500) % 3 > 0).astype(float)
     losses = [PairLoss(positive), PairLoss(positive, fold)]
-    newton = Newton(FeatureOperator(F), losses, tol=1e-9)
+    newton = Newton(FeatureOperator(F), losses, stopping=Stopping(tol=1e-9))
     for C in 2.0 ** np.arange(-6, 11):
-        newton.run(np.full(2, C))
-        assert newton.converged.all()
-        cold = minimize(FeatureOperator(F), losses, np.full(2, C), tol=1e-9)
-        np.testing.assert_allclose(newton.objective(), cold.objective, rtol=1e-7)
-        np.testing.assert_allclose(newton.scores, F @ newton.coef, atol=1e-8)
+        found = newton.run(np.full(2, C))
+        assert found.converged.all()
+        cold = minimize(FeatureOperator(F), losses, np.full(2, C), stopping=Stopping(tol=1e-9))
+        np.testing.assert_allclose(found.objective, cold.objective, rtol=1e-7)
+        np.testing.assert_allclose(found.scores, F @ found.coef, atol=1e-8)
 
 
 def test_a_path_takes_fewer_passes_than_cold_solves():
@@ -210,9 +211,9 @@ def test_a_path_takes_fewer_passes_than_cold_solves():
     losses = [PairLoss(F[:, 0] + F[:, 1] ** 2 + rng.normal(size=2000) > 2.0)]
     newton, cold = Newton(FeatureOperator(F), losses), 0
     for C in 2.0 ** np.arange(-5, 8):
-        newton.run(np.array([C]))
+        found = newton.run(np.array([C]))
         cold += minimize(FeatureOperator(F), losses, np.array([C])).passes
-    assert newton.passes < 0.5 * cold
+    assert found.passes < 0.5 * cold
 
 
 def test_gammas_from_held_distances_and_anew_are_the_same():

@@ -386,9 +386,9 @@ def test_a_rare_class_is_held_back_in_part(fraction, held, monkeypatch):
     y = np.isin(np.arange(len(y)), [3, 70, 200, 400])
     followed = []
 
-    def trace(X, positives, weight, **options):
-        followed.append(positives)
-        return Trace(X, positives, weight, **options)
+    def trace(rows, *options):
+        followed.append(rows.positives)
+        return Trace(rows, *options)
 
     monkeypatch.setattr("aucmax.estimators.streaming.Trace", trace)
     SGDAUCClassifier(early_stopping=True, validation_fraction=fraction, random_state=0).fit(X, y)

@@ -34,6 +34,7 @@ from aucmax.runtime.parameters import (
 )
 from aucmax.runtime.progress import LiveLine, describe_product
 from aucmax.solvers.kernel_newton import minimize_kernel
+from aucmax.solvers.options import Stopping
 from aucmax.solvers.stochastic import OAM, SOLAM
 
 __all__ = ["KernelRankSVM", "OAMClassifier", "SOLAMClassifier"]
@@ -319,8 +320,7 @@ class KernelRankSVM(WeightedClassifier):
                         product,
                         PairLoss(positive, weight),
                         float(self.C),
-                        tol=self.tol,
-                        max_iter=int(self.max_iter),
+                        stopping=Stopping(self.tol, int(self.max_iter)),
                         on_record=line if show else None,
                     )
                 )

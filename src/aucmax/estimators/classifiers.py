@@ -23,8 +23,9 @@ from aucmax.rows.blocked import BlockedRows
 from aucmax.runtime.deadline import Deadline
 from aucmax.runtime.parameters import check_choice, check_number, is_auto, warn_user
 from aucmax.runtime.progress import LiveLine, describe_epoch, describe_step
-from aucmax.solvers.epochs import run_epochs
+from aucmax.solvers.epochs import LabelledRows, run_epochs
 from aucmax.solvers.newton import Solution, minimize
+from aucmax.solvers.options import Hooks, Stopping
 from aucmax.solvers.stochastic import PairSGD, first_step, mean_square
 
 __all__ = ["KernelAUCClassifier", "LinearAUCClassifier"]
@@ -65,12 +66,9 @@ class _NewtonClassifier(WeightedClassifier):
                 operator,
                 losses,
                 np.full(len(losses), self._cost()),
-                tol=self.tol,
-                max_iter=max_iter,
-                on_record=line if self.verbose else None,
+                stopping=Stopping(self.tol, max_iter, context.deadline),
                 state=context.checkpoint.recall("newton"),
-                on_state=context.checkpoint.hook("newton"),
-                deadline=context.deadline,
+                hooks=Hooks(line if self.verbose else None, context.checkpoint.hook("newton")),
             )
         check_begun(solution.n_iter, context.deadline)
         self._set_thresholds(solution.scores, positives, weight)
@@ -332,14 +330,11 @@ class KernelAUCClassifier(KernelScores, _NewtonClassifier):
         with LiveLine(partial(describe_epoch, epochs=epochs)) as line:
             coef, _, history = run_epochs(
                 [make() for _ in positives],
-                features,
-                positives,
-                weight,
+                LabelledRows(features, positives, weight),
                 np.random.default_rng(context.seed),
                 epochs,
-                on_record=line if self.verbose else None,
                 state=context.checkpoint.recall("epochs"),
-                on_state=context.checkpoint.hook("epochs"),
+                hooks=Hooks(line if self.verbose else None, context.checkpoint.hook("epochs")),
                 deadline=context.deadline,
             )
         self._set_thresholds(FeatureOperator(features).scores(coef), positives, weight)

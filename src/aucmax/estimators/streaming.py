@@ -22,8 +22,9 @@ from aucmax.metrics.cutoffs import balanced_threshold
 from aucmax.rows.validation import all_or_nothing, check_classes, check_labels, check_rows, is_sparse
 from aucmax.runtime.parameters import check_choice, check_flag, check_number, check_verbose, is_auto
 from aucmax.runtime.progress import LiveLine, describe_epoch
-from aucmax.solvers.epochs import Learner, Trace, run_epochs
-from aucmax.solvers.stochastic import PairSGD, first_step, mean_square
+from aucmax.solvers.epochs import LabelledRows, Trace, run_epochs
+from aucmax.solvers.options import Hooks
+from aucmax.solvers.stochastic import Learner, PairSGD, first_step, mean_square
 
 __all__ = ["SGDAUCClassifier", "StreamingClassifier"]
 
@@ -90,19 +91,16 @@ class StreamingClassifier(LinearScores, RankingClassifier):
         positives = self._positives(codes)
         self.rows_seen_, self.mean_square_ = X.shape[0], mean_square(X)
         learners = [self._make_learner(X, weight.sum()) for _ in positives]
-        traced = "" if trace is None else "training " if trace.X is X else "held-out "
+        traced = "" if trace is None else "training " if trace.rows.X is X else "held-out "
         with LiveLine(partial(describe_epoch, epochs=self.epochs, traced=traced)) as line:
             coef, self.learners_, history = run_epochs(
                 learners,
-                X,
-                positives,
-                weight,
+                LabelledRows(X, positives, weight),
                 rng,
                 self.epochs,
-                trace,
-                on_record=line if self.verbose else None,
+                trace=trace,
                 state=kept.recall("epochs"),
-                on_state=kept.hook("epochs"),
+                hooks=Hooks(line if self.verbose else None, kept.hook("epochs")),
             )
         self._set_thresholds(np.asarray(X @ coef), positives, weight)
         self._set_coef(coef)
@@ -129,9 +127,11 @@ class StreamingClassifier(LinearScores, RankingClassifier):
         kind = self.trace or ("validation" if self.early_stopping or held_out else None)
         if kind is None:
             return X, codes, weight, None
-        make = partial(
-            Trace, patience=self.n_iter_no_change if self.early_stopping else None, tol=self.tol
-        )
+        patience = self.n_iter_no_change if self.early_stopping else None
+
+        def make(*rows: Any) -> Trace:
+            return Trace(LabelledRows(*rows), patience, self.tol)
+
         if kind == "train":
             if held_out is not None:
                 raise ValueError('X_val and y_val are not used with trace="train": leave one out.')
@@ -479,8 +479,7 @@ class SGDAUCClassifier(StreamingClassifier):
             alpha=self._penalty(total),
             eta0=first_step(self.mean_square_),
             t0=None if is_auto(self.t0) else float(self.t0),
-            regularize_every=int(self.regularize_every),
-            average_every=int(self.average_every) if self.average else 0,
+            every=(int(self.regularize_every), int(self.average_every) if self.average else 0),
             average_power=self.average_power,
             buffer_size=int(self.buffer_size),
         )

@@ -18,6 +18,7 @@ from aucmax.operators import Operator
 from aucmax.pairs import PairLoss
 from aucmax.runtime.progress import GridLine
 from aucmax.solvers.newton import Newton, Record
+from aucmax.solvers.options import Hooks, Stopping
 
 __all__ = ["Path", "PathOptions", "choose", "has_fallen", "recall_path", "solve_path", "tabulate"]
 
@@ -95,7 +96,8 @@ def solve_path(
     """
     Cs, kept = options.Cs, context.checkpoint
     losses = [PairLoss(up, part) for part in problems.weights for up in problems.positives]
-    newton = Newton(operator, losses, tol=options.tol, deadline=context.deadline)
+    stopping = Stopping(options.tol, options.max_steps, context.deadline)
+    newton = Newton(operator, losses, stopping=stopping)
     path, passes, seconds = Path.empty(problems, Cs.size), 0, line.elapsed()
     before = kept.recall(name)
     if before is not None:
@@ -113,26 +115,26 @@ def solve_path(
 
     for i in range(len(path.records), Cs.size):
         C = Cs[i]
-        steps = newton.run(np.full(len(losses), C), options.max_steps, show, keep if kept.on else None)
-        if context.deadline.over() and not newton.converged.all():
+        found = newton.run(np.full(len(losses), C), Hooks(show, keep if kept.on else None))
+        if context.deadline.over() and not found.converged.all():
             if path.records:  # those before it are better than one that was broken off
                 break
-            check_begun(len(steps), context.deadline)
-        path.objective.append(newton.objective())
+            check_begun(found.n_iter, context.deadline)
+        path.objective.append(found.objective)
         record = path.add(
             C,
-            newton.coef.copy(),
-            newton.scores,
+            found.coef.copy(),
+            found.scores,
             problems,
             **about,
-            steps=len(steps),
-            passes=newton.passes - passes,
-            preconditioners=sum(step.preconditioners for step in steps),
-            gap=float(newton.gap.max()),
-            converged=bool(newton.converged.all()),
+            steps=found.n_iter,
+            passes=found.passes - passes,
+            preconditioners=sum(step.preconditioners for step in found.history),
+            gap=float(found.gap.max()),
+            converged=bool(found.converged.all()),
             seconds=line.elapsed() - seconds,
         )
-        passes, seconds = newton.passes, line.elapsed()
+        passes, seconds = found.passes, line.elapsed()
         line.value(record)
         if problems.folds and (
             context.deadline.over()

@@ -17,54 +17,50 @@ import numpy as np
 import numpy.typing as npt
 from threadpoolctl import ThreadpoolController
 
-#: Of a block: less, and calls for each take long; a core's share of the cache is about as large.
+#: Bytes of a block: about a core's share of the cache. With less, the calls themselves take long.
 _BLOCK_BYTES = 2**22
 
 T = TypeVar("T")
+Work = Callable[[slice], None]
 
 
 def over_blocks(
-    work: Callable[[slice], None],
-    n_rows: int,
-    row_bytes: int,
-    block_rows: int | None = None,
-    group: int = 16,
+    work: Work, n_rows: int, row_bytes: int, block_rows: int | None = None, group: int = 16
 ) -> None:
-    """Call ``work`` on consecutive slices of the rows, over threads. Slices do not overlap.
+    """Call ``work`` on consecutive slices of the rows, over threads.
 
-    Unless ``block_rows`` says how many rows they have, it is a multiple of ``group`` but for the last.
+    All but the last have ``block_rows`` rows, or as many as fit into cache (a multiple of ``group``).
     """
     step = block_rows or cache_rows(row_bytes, group)
     blocks = [slice(start, min(start + step, n_rows)) for start in range(0, n_rows, step)]
     workers = min(thread_count(), len(blocks))
-    if workers <= 1:
-        # Threads of BLAS's own would cut a block in places that depend on its size.
+
+    def alone(rows: slice) -> None:
         with one_blas_thread():
+            work(rows)
+
+    with one_blas_thread():  # threads of BLAS would split a block in places that depend on its size
+        if workers <= 1:
             for block in blocks:
                 work(block)
-        return
-    with one_blas_thread(), ThreadPoolExecutor(workers) as pool:
-        try:
-            # Each in a copy of the caller's context, which holds numpy's error state.
-            contexts = [copy_context() for _ in blocks]
-            list(pool.map(lambda context, rows: context.run(_alone, work, rows), contexts, blocks))
-        except BaseException:
-            pool.shutdown(cancel_futures=True)  # Ctrl-C: do not finish the queue first
-            raise
-
-
-def _alone(work: Callable[[slice], None], rows: slice) -> None:
-    with one_blas_thread():
-        work(rows)
+            return
+        with ThreadPoolExecutor(workers) as pool:
+            try:
+                # Each in a copy of the caller's context, which holds numpy's error state.
+                contexts = [copy_context() for _ in blocks]
+                list(pool.map(lambda context, rows: context.run(alone, rows), contexts, blocks))
+            except BaseException:
+                pool.shutdown(cancel_futures=True)  # Ctrl-C: do not finish the queue first
+                raise
 
 
 def cache_rows(row_bytes: int, group: int = 16) -> int:
-    """How many rows of this size stay in cache together, a multiple of ``group``."""
+    """Return how many rows of this size fit into cache together, a multiple of ``group``."""
     return max(1, _BLOCK_BYTES // max(1, row_bytes * group)) * group
 
 
 def ahead(values: Iterable[T]) -> Iterator[T]:
-    """The same values, each made by another thread while the one before is in use."""
+    """Yield the same values, each made by another thread while the one before is in use."""
     iterator, end = iter(values), object()
     with ThreadPoolExecutor(1) as pool:
         coming = pool.submit(next, iterator, end)
@@ -74,19 +70,16 @@ def ahead(values: Iterable[T]) -> Iterator[T]:
 
 
 class Scratch(local):
-    """An array for each thread, to be written over: new ones would cost more than what is put there.
-
-    The system hands out large arrays page by page, each at its first use.
-    """
+    """An array for each thread to write over, as the pages of a new one cost more than filling it."""
 
     def __init__(self) -> None:
         self._bytes = np.empty(0, dtype=np.uint8)
 
     def __reduce__(self) -> tuple[type[Scratch], tuple[()]]:
-        return type(self), ()  # what stands in it is not worth sending
+        return type(self), ()  # the contents are not worth sending
 
     def array(self, shape: tuple[int, ...], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
-        """With whatever stands in it; valid until the thread asks for the next."""
+        """Return an array with any contents, valid until the thread asks for the next."""
         needed = math.prod(shape) * np.dtype(dtype).itemsize
         if self._bytes.size < needed:
             self._bytes = np.empty(needed, dtype=np.uint8)
@@ -95,49 +88,36 @@ class Scratch(local):
 
 
 def start_threads() -> None:
-    """Let as many threads as work is spread over call BLAS at once, so that each has its buffer."""
-    count = thread_count()
+    """Let all threads that work is spread over call BLAS at once, so that each has its buffer."""
+    count, block = thread_count(), np.ones((256, 256))
     meeting = Barrier(count)
 
     def multiply(_: slice) -> None:
         with suppress(BrokenBarrierError):
             meeting.wait(1.0)
-        block = np.ones((256, 256))
         block @ block
 
     over_blocks(multiply, count, 1, block_rows=1)
+    block @ block  # by BLAS's own threads
     from scipy.linalg.blas import dgemm
 
-    block = np.ones((256, 256))
-    block @ block  # by BLAS's own threads
     dgemm(1.0, block, block)  # SciPy has a BLAS of its own
 
 
-@cache
-def _libraries() -> ThreadpoolController:
-    """The BLAS libraries of this process; finding them takes milliseconds, so it is done once."""
-    return ThreadpoolController()
+@cache  # finding the libraries takes milliseconds
+def _blas() -> list[Any]:
+    return [each for each in ThreadpoolController().lib_controllers if each.user_api == "blas"]
 
 
-def blas_threads() -> list[int]:
-    """The number of threads that each BLAS library of this process uses now."""
-    return [library.num_threads for library in _blas()]
-
-
-@cache
-def _blas(own: bool | None = None) -> list[Any]:
-    """The BLAS libraries whose limit is each thread's own (OpenMP's), or is for all threads."""
-    return [
-        library
-        for library in _libraries().lib_controllers
-        if library.user_api == "blas"
-        and own in (None, getattr(library, "threading_layer", "") == "openmp")
-    ]
+def _limits(own: bool) -> list[tuple[Any, int]]:
+    """Return BLAS libraries and their limits: those with one per thread (OpenMP's), or one for all."""
+    layers = [(library, getattr(library, "threading_layer", "")) for library in _blas()]
+    return [(library, library.num_threads) for library, layer in layers if (layer == "openmp") == own]
 
 
 def _limit(library: Any, number: int) -> None:
-    """Set the limit of a library from any thread."""
-    # threadpoolctl lets one thread alone set a limit for all; here the lock of _Shared is held.
+    """Set the limit of a library, from any thread that holds the lock of the guards."""
+    # threadpoolctl would let only one thread set a limit for all.
     free = getattr(library, "clear_controlling_thread", lambda force: None)
     free(force=True)
     library.set_num_threads(number)
@@ -145,11 +125,11 @@ def _limit(library: Any, number: int) -> None:
 
 
 class _Shared:
-    """The guards that are in force in this process, and what BLAS was limited to before the first.
+    """The guards that are in force in this process, and the limits of BLAS before the first.
 
     Most BLAS libraries have one limit for the whole process, so guards of all threads share it: the
     first to enter stores what it finds, the last to leave restores it. Every step may be interrupted
-    and done again: ``found`` is stored before a limit is set, and forgotten after all are restored.
+    and repeated: ``found`` is stored before a limit is set, and dropped after all are restored.
     """
 
     def __init__(self) -> None:
@@ -161,7 +141,7 @@ class _Shared:
         with self.lock:
             self.holders[guard] = get_ident()
             if self.found is None:
-                self.found = [(library, library.num_threads) for library in _blas(own=False)]
+                self.found = _limits(own=False)
                 for library, _ in self.found:
                     _limit(library, 1)
 
@@ -177,7 +157,7 @@ class _Shared:
             self.found = None
 
     def after_fork(self) -> None:
-        """Of the threads that held guards, a child process has only the one that forked."""
+        """Drop the guards of threads that a child process lacks: all but the one that forked."""
         self.lock = RLock()
         self.holders = {key: ident for key, ident in self.holders.items() if ident == get_ident()}
         self.restore()
@@ -187,24 +167,23 @@ _shared = _Shared()
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_shared.after_fork)
 
-#: The innermost guard around this thread's work, or the work that started it.
+#: The innermost guard around this thread's work, or around the work that started it.
 _around: ContextVar[ref[one_blas_thread] | None] = ContextVar("_around", default=None)
 
 
 class one_blas_thread:  # noqa: N801  (used as a function)
-    """A context in which BLAS, and work over blocks, keep to the calling thread: it has company.
+    """A context in which BLAS, and work over blocks, use the calling thread only: it is one of several.
 
-    Threads that are started inside, and shall keep to one thread each, enter a context of their own.
-
-    CPython may raise KeyboardInterrupt before the first line of ``__exit__``: BLAS is then restored
-    when the exception is gone and with it the last reference to the guard.
+    A thread started inside enters a context of its own if it is to use one thread only. CPython may
+    raise KeyboardInterrupt before the first line of ``__exit__``; BLAS is then restored when the
+    exception, and with it the last reference to the guard, is gone.
     """
 
     active = False
 
     def __init__(self) -> None:
         self._outer = _around.get()
-        self._own = [(library, library.num_threads) for library in _blas(own=True)]
+        self._own = _limits(own=True)
 
     def __enter__(self) -> None:
         try:
@@ -237,25 +216,23 @@ class one_blas_thread:  # noqa: N801  (used as a function)
 
 
 def thread_count() -> int:
-    """Threads to spread over: the cores, or what BLAS has been limited to where that is less.
-
-    It is 1 inside :class:`one_blas_thread`. A guard of another thread does not count.
+    """Return how many threads to spread work over: the cores, or fewer where BLAS is limited to fewer.
 
     joblib's worker processes, and code that runs its own threads, limit BLAS; following that keeps
-    their number and ours from multiplying.
+    their number and ours from multiplying. Inside :class:`one_blas_thread` it is 1; a guard of another
+    thread does not count.
     """
     around = _around.get()
     guard = None if around is None else around()
     if guard is not None and guard.active:
         return 1
     with _shared.lock:
-        found = _shared.found
-        blas = [library.num_threads for library in _blas(own=None if found is None else True)]
-    return min([cpu_count(), *blas, *(number for _, number in found or ())])
+        limits = _limits(own=True) + (_shared.found or _limits(own=False))
+    return min([cpu_count(), *(number for _, number in limits)])
 
 
 def cpu_count() -> int:
-    """Cores this process may use."""
+    """Return the number of cores this process may use."""
     try:
         return len(os.sched_getaffinity(0))
     except AttributeError:  # not on every platform

@@ -1,42 +1,20 @@
-"""Epochs of learners that lie beside each other as columns, with a trace of AUC and early stopping."""
+"""Epochs of stochastic learners, one per problem, with a trace of the AUC and early stopping."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from aucmax.operators import FeatureOperator
-from aucmax.pairs import Floats, ordered_share
+from aucmax.pairs import Floats, Mask, ordered_share
 from aucmax.runtime.deadline import NEVER, Deadline
-
-Array = npt.NDArray[Any]
-Mask = npt.NDArray[np.bool_]
-State = dict[str, Any]
-
-
-class Learner(Protocol):
-    """What a streaming classifier needs of a learner; see :mod:`aucmax.solvers.stochastic`."""
-
-    @property
-    def coef(self) -> Floats: ...
-
-    def epoch(self, X: Any, positive: Mask, weight: Floats, rng: np.random.Generator) -> None: ...
-
-    def stream(self, X: Any, positive: Mask, rng: np.random.Generator) -> None: ...
-
-    def samples(self) -> tuple[Array, Array]: ...
-
-    def rescale(self, ratio: Floats, shift: Floats) -> None: ...
-
-    def state(self) -> State: ...
-
-    def resume(self, state: State) -> None: ...
+from aucmax.solvers.options import NO_HOOKS, Hooks, SavedState
+from aucmax.solvers.stochastic import Learner
 
 
 @dataclass(frozen=True)
@@ -44,106 +22,112 @@ class EpochRecord:
     """What had been reached after an epoch."""
 
     epoch: int
-    auc: Floats | None  #: of each column on the traced rows, if any are
+    auc: Floats | None  #: of each problem on the traced rows, if there are any
     seconds: float  #: since the start, tracing included
     learning: float  #: of these, in the learners
 
 
 @dataclass(frozen=True)
-class Trace:
-    """Rows on which the AUC of each column is followed, and when to stop for it.
-
-    With ``patience`` the run ends when the mean AUC has not risen by more than ``tol`` for so many
-    epochs, and gives back the best it had.
-    """
+class LabelledRows:
+    """Rows of any kind, which of them are positive in each problem, and their weights."""
 
     X: Any
     positives: Sequence[Mask]
     weight: Floats
+
+
+@dataclass(frozen=True)
+class Trace:
+    """Rows on which the AUC of each problem is followed, and when to stop for it.
+
+    With ``patience``, a run ends when the mean AUC has not risen by more than ``tol`` for that many
+    epochs, and returns the best coefficients.
+    """
+
+    rows: LabelledRows
     patience: int | None = None
     tol: float = 1e-4
 
     def auc(self, coef: Floats) -> Floats:
-        scores = FeatureOperator(self.X).scores(coef)
-        return np.array(
-            [
-                ordered_share(s[up], s[~up], self.weight[up], self.weight[~up])
-                for s, up in zip(scores.T, self.positives, strict=True)
-            ]
-        )
+        scores, u = FeatureOperator(self.rows.X).scores(coef), self.rows.weight
+        pairs = zip(scores.T, self.rows.positives, strict=True)
+        return np.array([ordered_share(s[up], s[~up], u[up], u[~up]) for s, up in pairs])
+
+
+@dataclass
+class _State:
+    """The best epoch so far, with the learners as they were then, and all records."""
+
+    history: list[EpochRecord]
+    learners: Sequence[Learner]
+    coef: Floats | None = None
+    auc: float = -np.inf
+    epoch: int = 0
 
 
 def run_epochs(
     learners: Sequence[Learner],
-    X: Any,
-    positives: Sequence[Mask],
-    weight: Floats,
+    rows: LabelledRows,
     rng: np.random.Generator,
     epochs: int,
+    *,
     trace: Trace | None = None,
-    on_record: Callable[[EpochRecord], None] | None = None,
-    state: State | None = None,
-    on_state: Callable[[State], None] | None = None,
+    hooks: Hooks = NO_HOOKS,
+    state: SavedState | None = None,
     deadline: Deadline = NEVER,
 ) -> tuple[Floats, Sequence[Learner], list[EpochRecord]]:
-    """Train one learner per column.
+    """Train one learner per problem.
 
     Returns the coefficients (r, k), the learners as they were when these were reached, and a record
-    per epoch. ``on_state`` is called after each epoch with all that it takes to go on to the same
-    result, to the bit, if it is passed as ``state``. No epoch but the first begins after ``deadline``.
+    per epoch. With the ``state`` that the ``hooks`` of an interrupted run received, the result is that
+    of the whole run, to the bit. No epoch but the first begins after the ``deadline``.
     """
-    began, learning = time.perf_counter(), 0.0
-    history: list[EpochRecord] = []
-    best, best_auc, best_epoch, best_learners = None, -np.inf, 0, learners
-    if state is not None:
-        history = [EpochRecord(**record) for record in state["history"]]
-        began, learning = began - history[-1].seconds, history[-1].learning
-        best, best_auc, best_epoch = state["best"], state["best_auc"], state["best_epoch"]
-        if state["best_learners"] is not None:
-            best_learners = deepcopy(list(learners))
-            _resume(best_learners, state["best_learners"])
-        _resume(learners, state["learners"])
-        rng.bit_generator.state = state["rng"]
+    best = _State([], learners) if state is None else _restore(state, learners, rng)
+    history, patience = best.history, None if trace is None else trace.patience
+    spent, learning = (history[-1].seconds, history[-1].learning) if history else (0.0, 0.0)
+    began = time.perf_counter() - spent
     for epoch in range(len(history) + 1, epochs + 1):
-        if _is_over(trace, epoch - 1 - best_epoch) or (history and deadline.over()):
+        if patience is not None and epoch - 1 - best.epoch >= patience:
+            break
+        if history and deadline.over():
             break
         resumed = time.perf_counter()
-        for learner, positive in zip(learners, positives, strict=True):
-            learner.epoch(X, positive, weight, rng)
+        for learner, positive in zip(learners, rows.positives, strict=True):
+            learner.epoch(rows.X, positive, rows.weight, rng)
         learning += time.perf_counter() - resumed
         coef = np.column_stack([learner.coef for learner in learners])
         if not np.isfinite(coef).all():
             raise FloatingPointError("features are so large that steps overflow")
         auc = None if trace is None else trace.auc(coef)
         history.append(EpochRecord(epoch, auc, time.perf_counter() - began, learning))
-        if on_record is not None:
-            on_record(history[-1])
-        if trace is None or trace.patience is None or auc is None:
-            best = coef
-        elif best is None or auc.mean() > best_auc + trace.tol:
-            best, best_auc, best_epoch = coef, float(auc.mean()), epoch
-            best_learners = deepcopy(list(learners))
-        if on_state is not None:
-            apart = best_learners is not learners
-            on_state(
-                {
-                    "learners": [learner.state() for learner in learners],
-                    "best_learners": [each.state() for each in best_learners] if apart else None,
-                    "best": best,
-                    "best_auc": best_auc,
-                    "best_epoch": best_epoch,
-                    "rng": rng.bit_generator.state,
-                    "history": [dict(vars(record)) for record in history],
-                }
-            )
-    assert best is not None
-    return best, best_learners, history
+        if hooks.on_record is not None:
+            hooks.on_record(history[-1])
+        if trace is None or auc is None or patience is None:
+            best.coef = coef
+        elif best.coef is None or auc.mean() > best.auc + trace.tol:
+            best = _State(history, deepcopy(list(learners)), coef, float(auc.mean()), epoch)
+        if hooks.on_state is not None:
+            hooks.on_state(_save(best, learners, rng))
+    assert best.coef is not None
+    return best.coef, best.learners, history
 
 
-def _is_over(trace: Trace | None, since_best: int) -> bool:
-    return trace is not None and trace.patience is not None and since_best >= trace.patience
+def _save(best: _State, learners: Sequence[Learner], rng: np.random.Generator) -> SavedState:
+    apart = best.learners is not learners
+    return {
+        "learners": [learner.state() for learner in learners],
+        "best_learners": [learner.state() for learner in best.learners] if apart else None,
+        "best": [best.coef, best.auc, best.epoch],
+        "rng": rng.bit_generator.state,
+        "history": [dict(vars(record)) for record in best.history],
+    }
 
 
-def _resume(learners: Sequence[Learner], states: Sequence[State]) -> None:
-    for learner, state in zip(learners, states, strict=True):
-        learner.resume(state)
+def _restore(saved: SavedState, learners: Sequence[Learner], rng: np.random.Generator) -> _State:
+    best = learners if saved["best_learners"] is None else deepcopy(list(learners))
+    for group, states in ((best, saved["best_learners"] or ()), (learners, saved["learners"])):
+        for learner, state in zip(group, states, strict=False):
+            learner.resume(state)
+    rng.bit_generator.state = saved["rng"]
+    history = [EpochRecord(**record) for record in saved["history"]]
+    return _State(history, best, *saved["best"])

@@ -3,19 +3,20 @@
 With coefficients b over all rows and scores ``s = K b`` the objective is ``1/2 b'Kb + C L(Kb)``. In the
 inner product ``<a, b> = a'Kb`` its gradient is ``b + C L'(s)`` and its Hessian ``I + C L''(s) K``: no
 inverse and no square of K appears, and a step of conjugate gradients costs one product with K. At the
-minimum ``b = -C L'(s)``, so that a row in no active pair has coefficient 0.
+minimum ``b = -C L'(s)``, so a row in no active pair has coefficient 0.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from aucmax.pairs import Floats, PairLoss
-from aucmax.solvers.line_search import line_search, refuse_underflow
+from aucmax.pairs import Floats, PairLoss, PairPoint
+from aucmax.solvers.line_search import line_search, refuse_overflow, refuse_underflow
+from aucmax.solvers.options import DEFAULT_STOPPING, Stopping
 
 _FORCING = 0.1
 _MAX_PRODUCTS = 2000
@@ -23,26 +24,43 @@ _MAX_PRODUCTS = 2000
 
 @dataclass(frozen=True)
 class KernelRecord:
-    """Where a solve stands, after each product with K."""
+    """The progress of a solve after a product with K; objective, gap and AUC are of the last step."""
 
     iteration: int
     products: int  #: with K, since the start
-    objective: float  #: at the last Newton step
-    gap: float  #: estimated relative distance to the minimum, at the last Newton step
+    objective: float
+    gap: float  #: estimated relative distance to the minimum
     auc: float
     seconds: float
 
 
-@dataclass(frozen=True)
-class KernelSolution:
-    """The minimiser ``coef`` (n,) and how it was reached."""
+@dataclass
+class KernelState:
+    """Where a solve is; at its end ``coef`` (n,) is the minimiser."""
 
     coef: Floats
     scores: Floats
+    point: PairPoint  #: the loss at these scores
     objective: float
-    gap: float
-    converged: bool
-    history: list[KernelRecord]  #: one per Newton step
+    gap: float = np.inf  #: estimated relative distance to the minimum
+    converged: bool = False
+    forcing: float = _FORCING  #: relative residual to which the Newton system is solved
+    iteration: int = 0
+    products: int = 0
+    history: list[KernelRecord] = field(default_factory=list)  #: one per Newton step
+    began: float = field(default_factory=time.perf_counter)
+
+    def record(self) -> KernelRecord:
+        reached = (self.objective, self.gap, self.point.auc(), time.perf_counter() - self.began)
+        return KernelRecord(self.iteration, self.products, *reached)
+
+
+@dataclass(frozen=True)
+class _Data:
+    product: Callable[[Floats], Floats]
+    C: float
+    stopping: Stopping
+    on_record: Callable[[KernelRecord], None] | None
 
 
 def minimize_kernel(
@@ -50,85 +68,79 @@ def minimize_kernel(
     loss: PairLoss,
     C: float,
     *,
-    tol: float = 1e-4,
-    max_iter: int = 100,
+    stopping: Stopping = DEFAULT_STOPPING,
     on_record: Callable[[KernelRecord], None] | None = None,
-) -> KernelSolution:
-    """Minimise ``1/2 b'Kb + C L(Kb)``; K is known by ``product`` alone.
+) -> KernelState:
+    """Minimise ``1/2 b'Kb + C L(Kb)``, where ``product`` returns ``K @ vector``.
 
-    Parameters
-    ----------
-    product : callable
-        ``K @ vector`` for the n x n kernel matrix of the training rows.
-    loss : PairLoss
-    C : float
-    tol, max_iter
-        As in :func:`aucmax.solvers.newton.minimize`.
-    on_record : callable, optional
-        Called after each product, with where the solve stands.
+    ``on_record`` is called after each product with K.
     """
-    began, products = time.perf_counter(), 0
-    coef: Floats = np.zeros(loss.n_rows)
-    scores: Floats = np.zeros(loss.n_rows)
+    coef, scores, tol = np.zeros(loss.n_rows), np.zeros(loss.n_rows), stopping.tol
     point = loss.at(scores)
-    objective, gap, forcing = C * point.value, np.inf, _FORCING
-    converged, history = False, []
-    iteration = 0
-
-    def count() -> KernelRecord:
-        nonlocal products
-        products += 1
-        seconds = time.perf_counter() - began
-        return KernelRecord(iteration, products, objective, gap, point.auc(), seconds)
-
-    while not converged and iteration < max_iter:
-        iteration += 1
-        # 1) Gradient, and what it moves
-        gradient = coef + C * point.gradient
+    data, state = (
+        _Data(product, C, stopping, on_record),
+        KernelState(coef, scores, point, C * point.value),
+    )
+    while not (state.converged or state.iteration >= stopping.max_iter or stopping.deadline.over()):
+        state.iteration += 1
+        # 1) Gradient
+        gradient = coef + C * state.point.gradient
         refuse_underflow(gradient)
-        residual = -gradient
-        image = product(residual)  # K residual
-        record = count()
-        # 2) Newton direction by conjugate gradients in the kernel's inner product
-        direction, moved = np.zeros_like(coef), np.zeros_like(coef)
-        along, along_image = residual.copy(), image.copy()
-        size = first = float(residual @ image)
-        for _ in range(_MAX_PRODUCTS):
-            if size <= forcing**2 * first or size <= 0:
-                break
-            curved = along + C * point.hessian_product(along_image)
-            curvature = float(along_image @ curved)
-            if curvature <= 0:  # by rounding: of equal rows the residual's image is zero
-                break
-            step = size / curvature
-            direction += step * along
-            moved += step * along_image
-            residual -= step * curved
-            image = product(residual)
-            record = count()
-            if on_record is not None:
-                on_record(record)
-            before, size = size, float(residual @ image)
-            along = residual + size / before * along
-            along_image = image + size / before * along_image
+        # 2) Newton direction and its scores
+        direction, moved, left = _newton_direction(data, state, gradient)
         slope = float(gradient @ moved)
-        if not np.isfinite([slope, first]).all():
-            raise FloatingPointError("features or weights are so large that products overflow")
+        refuse_overflow(np.array([slope]))
         # 3) Line search in score space
-        penalty = (float(coef @ scores), float(coef @ moved), float(direction @ moved))
-        found = line_search(loss, point, scores, moved, penalty, C, slope) if slope < 0 else None
-        seen, left = -0.5 * slope / objective, 0.5 * max(size, 0.0) / objective
-        gap = min(1.0, seen + left)
+        inner = (float(coef @ state.scores), float(coef @ moved), float(direction @ moved))
+        search = (loss, state.point, state.scores, moved, inner, C, slope)
+        found = line_search(*search) if slope < 0 else None
+        # 4) Record the step
+        decrement = -0.5 * slope / state.objective
+        state.gap = min(1.0, decrement + 0.5 * max(left, 0.0) / state.objective)
+        state.converged = state.gap <= tol
         if found is None:  # rounding allows no progress
-            converged = gap <= tol
             break
-        length, scores, point = found
+        length, state.scores, state.point = found
         coef += length * direction
-        objective = 0.5 * float(coef @ scores) + C * point.value
-        converged = gap <= tol
-        if seen <= tol < gap:  # only what conjugate gradients left keeps this from ending
-            forcing *= 0.1
-        history.append(KernelRecord(iteration, products, objective, gap, point.auc(), record.seconds))
-    scores = product(coef)
-    objective = 0.5 * float(coef @ scores) + C * loss.at(scores).value
-    return KernelSolution(coef, scores, objective, gap, converged, history)
+        state.objective = 0.5 * float(coef @ state.scores) + C * state.point.value
+        if decrement <= tol < state.gap:  # only the residual prevents convergence
+            state.forcing *= 0.1
+        state.history.append(state.record())
+    state.scores = product(coef)
+    state.objective = 0.5 * float(coef @ state.scores) + C * loss.at(state.scores).value
+    return state
+
+
+def _newton_direction(
+    data: _Data, state: KernelState, gradient: Floats
+) -> tuple[Floats, Floats, float]:
+    """Solve the Newton system by conjugate gradients in the kernel's inner product.
+
+    Returns the direction, its scores, and the squared norm of the residual.
+    """
+    residual = -gradient
+    image = data.product(residual)  # K residual
+    state.products += 1
+    direction, moved = np.zeros_like(gradient), np.zeros_like(gradient)
+    along, along_image = residual.copy(), image.copy()
+    size = first = float(residual @ image)
+    refuse_overflow(np.array([first]))
+    for _ in range(_MAX_PRODUCTS):
+        if size <= max(0.0, state.forcing**2 * first) or data.stopping.deadline.over():
+            break
+        curved = along + data.C * state.point.hessian_product(along_image)
+        curvature = float(along_image @ curved)
+        if curvature <= 0:  # by rounding: of equal rows the residual's image is zero
+            break
+        step = size / curvature
+        direction += step * along
+        moved += step * along_image
+        residual -= step * curved
+        image = data.product(residual)
+        state.products += 1
+        if data.on_record is not None:
+            data.on_record(state.record())
+        before, size = size, float(residual @ image)
+        along = residual + size / before * along
+        along_image = image + size / before * along_image
+    return direction, moved, size

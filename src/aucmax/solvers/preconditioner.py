@@ -1,65 +1,63 @@
 """The Hessian on a sample of rows at the current active set, factored, to speed conjugate gradients.
 
-The Newton system of one column is ``(I + C F'HF) d = -g``. Replacing the n rows by a few thousand that
-carry most of the curvature gives a matrix close to it, whose Cholesky factor turns hundreds of
-products into a handful.
-
-Of many columns only the first are factored, and the others go by the diagonal. Kernel features come in
-falling order of their eigenvalues, so that the first carry most of the curvature.
+The Newton system of one problem is ``(I + C F'HF) d = -g``. Replacing the n rows by a few thousand that
+carry most of the curvature gives a matrix close to it, whose Cholesky factor turns hundreds of products
+into a handful. Where there are many columns of features, only the first are factored, and the others
+are scaled by the diagonal: kernel features come in falling order of their eigenvalues.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from scipy import linalg
 
 from aucmax.operators import FLOPS_PER_BYTE, Operator
-from aucmax.pairs import Floats, Indices, PairLoss, PairPoint
+from aucmax.pairs import Array, Floats, Indices, PairLoss, PairPoint
 
-#: Sampled rows per column of the features, within a limit on their entries. On covtype (465k rows,
-#: C = 100) 10, 16 and 24 took 285, 310 and 190 passes, and 42, 46 and 33 s (means of two).
+#: Sampled rows per column of the features, and the limit on their entries. On covtype (465k rows, C =
+#: 100) 10, 16 and 24 rows per column took 285, 310 and 190 passes, and 42, 46 and 33 s.
 ROWS_PER_COLUMN = 20
 MAX_ENTRIES = 2**27
 
-#: Above this many columns only the first of them are factored: the price of all grows as their cube. On
-#: covtype (80,000 rows, 4000 landmarks, C = 4, one core) a factor of all takes 120 passes and 75 s, of
-#: 1500 170 and 50 s, of 1000 184 and 46 s, of 500 230 and 47 s, and none 360 and 61 s. With 5600
-#: landmarks at C = 44 it is much the same: 1000 take 474 passes and 86 s, 2000 358 and 91 to 99 s.
+#: Above MAX_COLUMNS only the leading columns are factored, as the cost grows with their cube. On
+#: covtype (80,000 rows, 4000 landmarks, C = 4, one core) factoring all takes 120 passes and 75 s, 1000
+#: takes 184 and 46 s, 500 takes 230 and 47 s, and none 360 and 61 s.
 MAX_COLUMNS = 3000
 LEADING_COLUMNS = 1000
 
-#: Above this many none is built: they are not kernel features, so the first are no better than others.
+#: Above this many columns no preconditioner is built: they are not kernel features, so the first are no
+#: better than others.
 MOST_COLUMNS = 20_000
 
-#: What is added to the diagonal of a matrix that rounding has made indefinite, by its trace.
+#: Ridges, as shares of the trace, to add to the diagonal of a matrix that rounding has made indefinite.
 _RIDGES = 10.0 ** np.arange(-14, 1, 2)
 
-#: Rows that the diagonal of the others is measured on, within a limit on their entries.
+#: Rows on which the diagonal of the other columns is measured, and the limit on their entries.
 _DIAGONAL_ROWS = 2000
 _DIAGONAL_ENTRIES = 2**24
 
 
+@dataclass(frozen=True)
 class Factor:
-    """Approximate inverse of ``I + C F'HF``: by a Cholesky factor, and a diagonal for what is left."""
+    """An approximate inverse of ``I + C F'HF``: a Cholesky factor, and a diagonal for the rest."""
 
-    def __init__(self, cholesky: Floats, diagonal: Floats) -> None:
-        self._cholesky, self._diagonal = cholesky, diagonal
+    cholesky: Floats
+    diagonal: Floats
 
     def __call__(self, vector: Floats) -> Floats:
-        first = len(self._cholesky)
+        first = len(self.cholesky)
         # Two triangular solves of one vector: six times faster than LAPACK's for matrices.
-        half = linalg.blas.dtrsv(self._cholesky, vector[:first], lower=1)
-        out: Floats = linalg.blas.dtrsv(self._cholesky, half, lower=1, trans=1)
-        return out if len(vector) == first else np.append(out, vector[first:] / self._diagonal)
+        half = linalg.blas.dtrsv(self.cholesky, vector[:first], lower=1)
+        out: Floats = linalg.blas.dtrsv(self.cholesky, half, lower=1, trans=1)
+        return out if len(vector) == first else np.append(out, vector[first:] / self.diagonal)
 
 
 class Curvature:
-    """``F'HF`` on sampled rows at one point of one column, to be factored for any C.
+    """``F'HF`` on sampled rows at one point of one problem, to be factored for any C.
 
-    ``all_rows`` tells whether every row with an active partner is in it: no sample can do better.
+    ``all_rows`` is whether it holds every row with an active partner, so that no sample can do better.
     """
 
     def __init__(
@@ -71,53 +69,63 @@ class Curvature:
         rng: np.random.Generator,
         rows_per_column: int = ROWS_PER_COLUMN,
     ) -> None:
-        self._operator, first = operator, leading(operator.n_columns)
+        self._operator, self._first = operator, leading(operator.n_columns)
         size = sample_size(operator.n_columns, rows_per_column)
         self._rows, share = _draw(loss, point.curvature(), size, rng)
         self.n_rows, self.all_rows = self._rows.size, bool((share == 1.0).all())
         self._point = loss.sample(self._rows, share).at(scores[self._rows])
-        self._leading, self._others = slice(first), slice(first, operator.n_columns)
         self._gram = self._point.hessian_gram(self._first_columns)
-        self._diagonal = self._measure_diagonal(rng)
-        self._exact = False
+        self._diagonal, self._exact = self._measure_diagonal(rng), False
+        self._made: tuple[float, Factor] | None = None
 
-    def _first_columns(self, index: Indices) -> npt.NDArray[Any]:
-        return self._operator.rows(self._rows[index], self._leading)
+    def _first_columns(self, index: Indices) -> Array:
+        return self._operator.rows(self._rows[index], slice(self._first))
 
     def _measure_diagonal(self, rng: np.random.Generator) -> Floats:
-        """Of the columns that are not factored, by the Hessian's diagonal alone."""
-        if self._others.start >= self._others.stop or not self.n_rows:
+        """Return the diagonal of ``F'HF``, without pairs of rows, for the columns not factored."""
+        n_others = self._operator.n_columns - self._first
+        if n_others <= 0 or not self.n_rows:
             return np.zeros(0)
-        curved = self._point.curvature()
-        most = min(_DIAGONAL_ROWS, 1 + _DIAGONAL_ENTRIES // (self._others.stop - self._others.start))
-        some = rng.permutation(self.n_rows)[:most]
-        values = self._operator.rows(self._rows[some], self._others).astype(np.float64)
-        out: Floats = curved[some] @ values**2 * (self.n_rows / some.size)
+        some = rng.permutation(self.n_rows)[: min(_DIAGONAL_ROWS, 1 + _DIAGONAL_ENTRIES // n_others)]
+        others = slice(self._first, self._operator.n_columns)
+        values = self._operator.rows(self._rows[some], others).astype(np.float64)
+        out: Floats = self._point.curvature()[some] @ values**2 * (self.n_rows / some.size)
         return out
 
     def factor(self, C: float) -> Factor:
-        """The approximate inverse at C."""
-        return Factor(self._cholesky(C), 1.0 + C * self._diagonal)
+        """Return the approximate inverse at C, which is made once until C changes."""
+        if self._made is None or self._made[0] != C:
+            self._made = None  # two at a time would take twice the memory
+            self._made = C, Factor(self._cholesky(C), 1.0 + C * self._diagonal)
+        return self._made[1]
 
     def _cholesky(self, C: float) -> Floats:
         try:
             return _factor(self._gram, C)
         except linalg.LinAlgError:
-            if not self._exact:  # float32 rounding at a large C: once more in full
-                take = self._first_columns
+            if not self._exact:  # float32 has rounded too much for a large C: once more in float64
+                take, self._exact = self._first_columns, True
                 self._gram = self._point.hessian_gram(lambda i: take(i).astype(np.float64))
-                self._exact = True
             return _factor_with_ridge(self._gram, C)
+
+
+@dataclass
+class Preconditioner:
+    """The preconditioner of one problem, if one has been built, and the products it takes."""
+
+    rows_per_column: int = ROWS_PER_COLUMN
+    products: int = 0  #: in the last Newton system
+    first_products: int = 0  #: in the first Newton system since it was built
+    curvature: Curvature | None = None
 
 
 def patience(operator: Operator, n_rows: int | None = None, share: float = 1.0) -> float:
     """Below this many CG products, rebuilding the preconditioner does not pay.
 
-    Building one costs about ``2 m r^2`` flops for m sampled rows; in products, each of which reads a
-    ``share`` of the rows, that is its price. The dearer, the later: on ijcnn1 (C = 20, a price of 50)
-    it is renewed after more than five products, 76 passes and 3.9 s; three would take 72 passes and
-    4.9 s, eight 115 and 3.5 s. Passes count for more than their time there, since they are what grows
-    with the rows.
+    Building one from m sampled rows costs about ``2 m r^2`` flops, or as much as some number of
+    products that each read a ``share`` of the rows. The higher this price, the later one is built. On
+    ijcnn1 (C = 20, a price of 50) this returns 5: 76 passes and 3.9 s. With 3 it would be 72 passes and
+    4.9 s, with 8 115 and 3.5 s; passes matter more than seconds there, since they grow with the rows.
     """
     r = operator.n_columns
     sampled = min(sample_size(r), operator.n_rows) if n_rows is None else n_rows
@@ -126,12 +134,12 @@ def patience(operator: Operator, n_rows: int | None = None, share: float = 1.0) 
 
 
 def leading(n_columns: int) -> int:
-    """Columns that are factored."""
+    """Return how many columns are factored."""
     return n_columns if n_columns <= MAX_COLUMNS else min(n_columns, LEADING_COLUMNS)
 
 
 def sample_size(n_columns: int, rows_per_column: int = ROWS_PER_COLUMN) -> int:
-    """Rows to be sampled."""
+    """Return how many rows are sampled."""
     first = leading(n_columns)
     return int(min(rows_per_column * first, MAX_ENTRIES / first))
 
@@ -139,17 +147,15 @@ def sample_size(n_columns: int, rows_per_column: int = ROWS_PER_COLUMN) -> int:
 def _draw(
     loss: PairLoss, curvature: Floats, size: int, rng: np.random.Generator
 ) -> tuple[Indices, Floats]:
-    """Rows with an active partner, half of them of each class, and the chance each had.
+    """Draw rows with an active partner, half of them from each class, and return their probabilities.
 
-    The chance is as the root of the row's curvature: 166 against 200 passes on ijcnn1 for a uniform
-    draw; as the curvature itself it was no better, and on covtype a fifth worse. A class with few
-    active rows gives them all.
+    These are proportional to the root of a row's curvature: 166 passes on ijcnn1 against 200 for a
+    uniform draw. With the curvature itself it was no better, and a fifth worse on covtype.
     """
     rows, shares = [], []
     for members in (loss.pos, loss.neg):
         active = members[curvature[members] > 0]
-        weight = np.sqrt(curvature[active])
-        share = np.ones(active.size)
+        weight, share = np.sqrt(curvature[active]), np.ones(active.size)
         if active.size > size // 2:
             share = np.minimum(1.0, weight * (size // 2 / weight.sum()))
         taken = rng.random(active.size) < share
@@ -161,17 +167,17 @@ def _draw(
 def _factor(gram: Floats, C: float, ridge: float = 0.0) -> Floats:
     matrix = C * gram
     matrix.flat[:: len(matrix) + 1] += 1.0 + ridge
-    # Its transpose, the same matrix, lies in memory as LAPACK wants it.
+    # The transpose, which is the same matrix, has the memory layout that LAPACK needs.
     out: Floats = linalg.cholesky(matrix.T, lower=True, overwrite_a=True, check_finite=False)
     return out
 
 
 def _factor_with_ridge(gram: Floats, C: float) -> Floats:
-    """At an extreme C even float64 rounding makes the matrix indefinite: what helps least is added.
+    """Factor a matrix that rounding may have made indefinite, with the smallest ridge that helps.
 
-    Where nothing up to the trace itself does, the diagonal alone is the preconditioner.
+    If none up to the trace itself does, the diagonal alone is the preconditioner.
     """
-    with np.errstate(over="ignore", invalid="ignore"):  # found and named
+    with np.errstate(over="ignore", invalid="ignore"):  # reported below
         diagonal = 1.0 + C * np.maximum(np.diag(gram), 0.0)
     size = float(diagonal.sum())
     if not np.isfinite(size):

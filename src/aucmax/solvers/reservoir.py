@@ -7,10 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from aucmax.pairs import Floats, Indices
+from aucmax.pairs import Array, Floats, Indices
 from aucmax.rows.validation import is_sparse
-
-Array = npt.NDArray[Any]
 
 
 class Reservoir:
@@ -24,33 +22,30 @@ class Reservoir:
     def rows(self) -> Array:
         return self.space[: self.seen]
 
-    def reserve(self) -> None:
-        """Take all the space at once, for a loop that fills it."""
-        self._grow(self.size)
+    def grow(self, n_rows: int) -> None:
+        """Make space for at least ``n_rows`` rows."""
+        if n_rows > len(self.space):
+            more = min(self.size, max(n_rows, 2 * len(self.space))) - len(self.space)
+            self.space = np.pad(self.space, ((0, more), (0, 0)))
 
     def add(self, X: Any, rows: Indices, rng: np.random.Generator) -> None:
+        """Sample from the rows of X with these indices."""
         slots = reservoir_slots(self.seen, rows.size, self.size, rng)
         self.seen += rows.size
-        self._grow(min(self.seen, self.size))
-        # Of several rows for one slot the last stays, as if they had come one by one.
-        slots, first = np.unique(slots[::-1], return_index=True)
-        kept = rows[::-1][first]
-        self.space[slots[slots >= 0]] = dense_rows(X, kept[slots >= 0], self.space.dtype)
-
-    def _grow(self, rows: int) -> None:
-        if rows > len(self.space):
-            larger = np.zeros((min(self.size, max(rows, 2 * len(self.space))), self.space.shape[1]))
-            larger[: len(self.space)] = self.space
-            self.space = larger.astype(self.space.dtype)
+        self.grow(min(self.seen, self.size))
+        # Where several rows get one slot, the last stays, as if they had come one by one.
+        slots, last = np.unique(slots[::-1], return_index=True)
+        chosen = rows[::-1][last[slots >= 0]]
+        self.space[slots[slots >= 0]] = dense_rows(X, chosen, self.space.dtype)
 
     def rescale(self, ratio: Floats, shift: Floats) -> None:
         self.rows[:] = self.rows * ratio + shift
 
 
 def reservoir_slots(seen: int, count: int, size: int, rng: np.random.Generator) -> Indices:
-    """Where in a reservoir each of ``count`` rows goes after ``seen`` others; -1 is nowhere.
+    """Return the slot of each of ``count`` rows that come after ``seen`` others; -1 is none.
 
-    The m-th row is kept with probability ``size / m``, in the place of a random one.
+    The m-th row is sampled with probability ``size / m`` and replaces a random one.
     """
     rank = seen + np.arange(count)
     slots = (rng.random(count) * (rank + 1)).astype(np.intp)
@@ -58,8 +53,6 @@ def reservoir_slots(seen: int, count: int, size: int, rng: np.random.Generator) 
 
 
 def dense_rows(X: Any, rows: Indices, dtype: npt.DTypeLike) -> Array:
-    """Some rows, dense and contiguous, from rows of either kind."""
+    """Return some rows of a dense or sparse X, dense and contiguous."""
     chosen = X[rows]
-    if is_sparse(chosen):
-        chosen = chosen.toarray()
-    return np.ascontiguousarray(chosen, dtype=dtype)
+    return np.ascontiguousarray(chosen.toarray() if is_sparse(chosen) else chosen, dtype=dtype)

@@ -1,48 +1,42 @@
-"""Learners that see a pair or a row at a time: the paper's Algorithm 3, and the two it is compared to.
+"""Learners that see a pair or a row at a time: the paper's Algorithm 3, OAM and SOLAM.
 
-All three keep the same shape. ``epoch`` goes once over rows that lie in memory, in random order;
-``stream`` takes rows as they come, once; ``coef`` is what has been learnt so far. Rows are dense or CSR
-(made dense a piece at a time). A learner never asks for more than its buffers beside the rows, and its
-loops return every few milliseconds, so that Ctrl-C is heard.
+``epoch`` goes once over rows in memory, in random order; ``stream`` takes rows as they come, once. Rows
+are dense or CSR (made dense a piece at a time). Loops return every few milliseconds, so that Ctrl-C
+takes effect.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from aucmax.pairs import Floats, Indices
+from aucmax.pairs import Array, Floats, Indices, Mask
 from aucmax.rows.validation import is_sparse
 from aucmax.runtime import compiled
 from aucmax.solvers.reservoir import Reservoir, dense_rows, reservoir_slots
 
-Array = npt.NDArray[Any]
-Mask = npt.NDArray[np.bool_]
-
-#: Most steps of one call into a loop, and most entries of CSR rows that are dense at a time.
+#: The limits on steps in one call into a loop, and on entries of CSR rows that are dense at a time.
 _STEPS = 2**15
 _DENSE_ENTRIES = 2**23
 
-#: Steps from one regularisation, and one average, to the next, unless told otherwise.
+#: The default numbers of steps from one regularisation, and from one average, to the next.
 _EVERY = (16, 16)
 
 
 class _Stateful:
-    """What a learner is besides its parameters, told and taken up again."""
+    """A learner whose attributes are its state."""
 
     def state(self) -> dict[str, Any]:
-        """As plain data and arrays."""
-        return {
-            name: vars(value) if isinstance(value, Reservoir) else value
-            for name, value in deepcopy(vars(self)).items()
-        }
+        """Return a copy of the state, as plain data and arrays."""
+        own = deepcopy(vars(self)).items()
+        return {name: vars(value) if isinstance(value, Reservoir) else value for name, value in own}
 
     def resume(self, state: dict[str, Any]) -> None:
-        """Go on where a learner of the same parameters was."""
+        """Continue from the state of a learner of the same parameters."""
         for name, value in deepcopy(state).items():
             here = getattr(self, name)
             if isinstance(here, Reservoir):
@@ -52,7 +46,7 @@ class _Stateful:
 
 
 class _Sampling(_Stateful):
-    """A learner that keeps a sample of each class: to learn from, or for a threshold alone."""
+    """A learner that samples the rows of each class: to learn from, or for a threshold alone."""
 
     def __init__(self, n_columns: int, dtype: npt.DTypeLike, buffer_size: int) -> None:
         self.w = np.zeros(n_columns, dtype)
@@ -62,12 +56,12 @@ class _Sampling(_Stateful):
         return self.pos.rows, self.neg.rows
 
     def rescale(self, ratio: Floats, shift: Floats) -> None:
-        """Rows will come as ``x ratio + shift``: keep the meaning of what has been learnt."""
+        """Keep the meaning of what has been learnt when rows will come as ``x ratio + shift``."""
         self.w /= ratio.astype(self.w.dtype)
         for buffer in (self.pos, self.neg):
             buffer.rescale(ratio, shift)
 
-    def _keep(self, X: Any, positive: Mask, rng: np.random.Generator) -> None:
+    def _sample(self, X: Any, positive: Mask, rng: np.random.Generator) -> None:
         self.pos.add(X, np.flatnonzero(positive), rng)
         self.neg.add(X, np.flatnonzero(~positive), rng)
 
@@ -87,8 +81,7 @@ class PairSGD(_Sampling):
         alpha: float,
         eta0: float = 1.0,
         t0: float | None = None,
-        regularize_every: int = _EVERY[0],
-        average_every: int = _EVERY[1],
+        every: tuple[int, int] = _EVERY,
         average_power: float = 0.0,
         buffer_size: int = 0,
     ) -> None:
@@ -96,7 +89,7 @@ class PairSGD(_Sampling):
         self.mean: Floats = np.zeros(n_columns)
         self.steps = self.averaged = self.active = 0
         self.alpha, self._t0, self.eta0 = alpha, t0, eta0
-        self._every = (regularize_every, average_every, float(average_power))
+        self._every = (*every, float(average_power))
 
     @property
     def coef(self) -> Floats:
@@ -107,52 +100,39 @@ class PairSGD(_Sampling):
         return float(_schedule_start(self.alpha, self.eta0)) if self._t0 is None else self._t0
 
     def epoch(self, X: Any, positive: Mask, weight: Floats, rng: np.random.Generator) -> None:
-        """As many steps as there are rows; a row is drawn within its class as its weight is."""
-        draws = [_Draw(np.flatnonzero(members), weight, rng) for members in (positive, ~positive)]
-        for steps in _pieces(X.shape[0], _STEPS):
-            self._run(X, *(draw(steps.stop - steps.start) for draw in draws))
+        """Take as many steps as there are rows; a row's chance within its class is its weight."""
+        for pairs in _random_pairs(X.shape[0], _STEPS, (positive, ~positive), weight, rng):
+            self._run(X, *pairs)
 
     def stream(self, X: Any, positive: Mask, rng: np.random.Generator) -> None:
-        """A step for each row, against one of the other class from a sample of all seen so far."""
-        self._keep(X, positive, rng)
-        (pos, neg), n_rows = self.samples(), X.shape[0]
+        """Take a step for each row, against one of the other class from a sample of all seen so far."""
+        self._sample(X, positive, rng)
+        pos, neg = self.samples()
         if not len(pos) or not len(neg):
             return
-        order = rng.permutation(n_rows)
-        for part in _pieces(n_rows, max(1, _DENSE_ENTRIES // X.shape[1])):
-            rows, up = order[part], positive[order[part]]
-            here = np.arange(rows.size)
+        for rows, table in _dense_pieces(X, rng.permutation(X.shape[0]), self.w.dtype):
+            up, here = positive[rows], np.arange(rows.size)
             from_pos = rows.size + rng.integers(len(pos), size=rows.size)
             from_neg = rows.size + len(pos) + rng.integers(len(neg), size=rows.size)
-            table = np.vstack([dense_rows(X, rows, self.w.dtype), pos, neg])
-            self._run(table, np.where(up, here, from_pos), np.where(up, from_neg, here))
+            pairs = np.where(up, here, from_pos), np.where(up, from_neg, here)
+            self._run(np.vstack([table, pos, neg]), *pairs)
 
     def rescale(self, ratio: Floats, shift: Floats) -> None:
         super().rescale(ratio, shift)
         self.mean /= ratio
 
     def _run(self, X: Any, pos: Indices, neg: Indices) -> None:
-        """Steps over pairs of rows of X, made dense in pieces if they are not."""
-        piece = pos.size
-        if is_sparse(X):
-            piece = max(1, _DENSE_ENTRIES // (2 * X.shape[1]))
+        """Take steps over pairs of rows of X, made dense in pieces if they are sparse."""
+        sparse, schedule = is_sparse(X), (float(self.alpha), float(self.t0), *self._every)
+        piece = _DENSE_ENTRIES // (2 * X.shape[1]) if sparse else pos.size
         for steps in _pieces(pos.size, piece):
             i, j, table = pos[steps], neg[steps], X
-            if is_sparse(X):
+            if sparse:
                 table = dense_rows(X, np.concatenate([i, j]), self.w.dtype)
                 i, j = np.arange(i.size), np.arange(i.size, 2 * i.size)
+            done = self.steps, self.averaged
             self.steps, self.averaged, active = compiled.run(
-                "pair_sgd",
-                table,
-                i,
-                j,
-                self.w,
-                self.mean,
-                self.steps,
-                self.averaged,
-                float(self.alpha),
-                float(self.t0),
-                *self._every,
+                "pair_sgd", table, i, j, self.w, self.mean, *done, schedule
             )
             self.active += active
 
@@ -160,7 +140,7 @@ class PairSGD(_Sampling):
 class PairSGDGrid(_Stateful):
     """Algorithm 3 at several values of alpha over the same random pairs, read once for all of them.
 
-    Each column is what :class:`PairSGD` with its defaults would learn from the rows of non-zero weight.
+    At each value it learns what :class:`PairSGD` would by default from the rows of non-zero weight.
     """
 
     def __init__(self, n_columns: int, dtype: npt.DTypeLike, *, alpha: Floats, eta0: float) -> None:
@@ -171,30 +151,17 @@ class PairSGDGrid(_Stateful):
 
     @property
     def coef(self) -> Floats:
-        """What has been learnt so far, (r, m)."""
+        """Coefficients (r, m)."""
         return (self._mean if self._averaged else self._w.astype(np.float64)).T
 
     def epoch(self, X: Array, positive: Mask, weight: Floats, rng: np.random.Generator) -> None:
-        """As many steps as there are rows of non-zero weight."""
-        present = weight > 0
-        draws = [
-            _Draw(np.flatnonzero(members & present), weight, rng) for members in (positive, ~positive)
-        ]
-        for steps in _pieces(int(present.sum()), _STEPS // self._alpha.size):
-            pos, neg = (draw(steps.stop - steps.start) for draw in draws)
+        """Take as many steps as there are rows of non-zero weight."""
+        present, schedule = weight > 0, (self._alpha, self._t0, *_EVERY, 0.0)
+        classes, total = (positive & present, ~positive & present), int(present.sum())
+        for pairs in _random_pairs(total, _STEPS // self._alpha.size, classes, weight, rng):
+            done = self._steps, self._averaged
             self._steps, self._averaged = compiled.run(
-                "pair_sgd_grid",
-                X,
-                pos,
-                neg,
-                self._w,
-                self._mean,
-                self._steps,
-                self._averaged,
-                self._alpha,
-                self._t0,
-                *_EVERY,
-                0.0,
+                "pair_sgd_grid", X, *pairs, self._w, self._mean, *done, schedule
             )
         if not np.isfinite(self._w).all():
             raise FloatingPointError("features are so large that steps overflow")
@@ -203,9 +170,8 @@ class PairSGDGrid(_Stateful):
 class OAM(_Sampling):
     """Online AUC maximisation, the sequential variant (Zhao, Hoi, Jin and Yang, 2011).
 
-    A new row takes a passive-aggressive step against each row of the other class in a buffer that
-    reservoir sampling keeps; a step is at most ``C/2``, times how many rows each buffered one stands
-    for.
+    A new row takes a passive-aggressive step against each row of the other class in a buffer, filled by
+    reservoir sampling. A step is at most ``C/2`` times the number of rows per row of the buffer.
     """
 
     def __init__(self, n_columns: int, dtype: npt.DTypeLike, *, C: float, buffer_size: int) -> None:
@@ -222,34 +188,27 @@ class OAM(_Sampling):
     def stream(self, X: Any, positive: Mask, rng: np.random.Generator) -> None:
         self._run(X, np.arange(X.shape[0]), positive, rng)
 
-    def _run(self, X: Any, order: Indices, positive: Mask, rng: np.random.Generator) -> None:
-        for buffer in (self.pos, self.neg):
-            buffer.reserve()
-        for rows, table in _ordered(X, order, self.w.dtype, _STEPS // 32):
-            up = positive[rows]
-            slots = np.empty(rows.size, dtype=np.intp)
-            for members, buffer in ((up, self.pos), (~up, self.neg)):
+    def _run(self, X: Any, sequence: Indices, positive: Mask, rng: np.random.Generator) -> None:
+        buffers = (self.pos, self.neg)
+        for buffer in buffers:
+            buffer.grow(buffer.size)
+        for rows, table in _dense_pieces(X, sequence, self.w.dtype, _STEPS // 32):
+            up, slots = positive[rows], np.empty(rows.size, dtype=np.intp)
+            for members, buffer in zip((up, ~up), buffers, strict=True):
                 slots[members] = reservoir_slots(buffer.seen, int(members.sum()), buffer.size, rng)
+            spaces, seen = (self.pos.space, self.neg.space), (self.pos.seen, self.neg.seen)
             self.pos.seen, self.neg.seen = compiled.run(
-                "oam",
-                table,
-                up,
-                slots,
-                self.w,
-                self.pos.space,
-                self.neg.space,
-                self.pos.seen,
-                self.neg.seen,
-                float(self._C),
+                "oam", table, up, slots, self.w, spaces, seen, float(self._C)
             )
 
 
 class SOLAM(_Sampling):
     """Stochastic online AUC maximisation (Ying, Wen and Lyu, 2016).
 
-    The squared loss over all pairs as a saddle point in (w, a, b) and alpha, so that a row alone gives
-    a step: ``zeta / sqrt(t)``, then projections to ``||w|| <= radius`` and the bounds that follow for
-    the scalars. The share of positives is estimated on the way, and so is the largest norm of a row.
+    The squared loss over all pairs becomes a saddle point in (w, a, b) and alpha, so that a single row
+    gives a step: ``zeta / sqrt(t)``, then projections to ``||w|| <= radius`` and to the bounds on the
+    scalars that follow from it. The share of positives and the largest norm of a row are estimated on
+    the way.
     """
 
     def __init__(
@@ -270,7 +229,7 @@ class SOLAM(_Sampling):
         self._run(X, rng.permutation(X.shape[0]), positive)
 
     def stream(self, X: Any, positive: Mask, rng: np.random.Generator) -> None:
-        self._keep(X, positive, rng)
+        self._sample(X, positive, rng)
         self._run(X, np.arange(X.shape[0]), positive)
 
     def rescale(self, ratio: Floats, shift: Floats) -> None:
@@ -278,27 +237,20 @@ class SOLAM(_Sampling):
         self.mean /= ratio
         self.scalars[:2] += self.w @ shift  # a and b are mean scores
 
-    def _run(self, X: Any, order: Indices, positive: Mask) -> None:
-        for rows, table in _ordered(X, order, self.w.dtype, _STEPS):
+    def _run(self, X: Any, sequence: Indices, positive: Mask) -> None:
+        for rows, table in _dense_pieces(X, sequence, self.w.dtype, _STEPS):
             norms = np.einsum("nd,nd->n", table, table)
             self._kappa = max(self._kappa, float(np.sqrt(norms.max())))
-            self.steps, self._total = compiled.run(
-                "solam",
-                table,
-                positive[rows],
-                self.w,
-                self.mean,
-                self.scalars,
-                self.steps,
-                self._total,
-                float(self._zeta),
-                float(self._radius),
-                self._kappa,
-            )
+            sizes = (float(self._zeta), float(self._radius), self._kappa)
+            learnt = (self.w, self.mean, self.scalars, self.steps, self._total)
+            self.steps, self._total = compiled.run("solam", table, positive[rows], *learnt, sizes)
+
+
+Learner = PairSGD | OAM | SOLAM
 
 
 def mean_square(X: Any) -> float:
-    """Mean of ``||x||^2`` over rows."""
+    """Return the mean of ``||x||^2`` over rows."""
     if is_sparse(X):
         with np.errstate(over="ignore", invalid="ignore"):
             return finite_mean(np.einsum("i,i->", X.data, X.data), X.shape[0])
@@ -306,14 +258,14 @@ def mean_square(X: Any) -> float:
 
 
 def row_squares(X: Array) -> Array:
-    """``||x||^2`` of dense rows."""
-    with np.errstate(over="ignore", invalid="ignore"):  # found and named by who takes their mean
+    """Return ``||x||^2`` of dense rows."""
+    with np.errstate(over="ignore", invalid="ignore"):  # `finite_mean` refuses them
         squares: Array = np.einsum("nd,nd->n", X, X)
     return squares
 
 
 def finite_mean(squares: Array, n_rows: int | None = None) -> float:
-    """Mean of squared norms; refuses those that overflow, since no step can be made."""
+    """Return the mean of squared norms; raise an error if they overflow, as no step can be taken."""
     total = float(np.sum(squares, dtype=np.float64))
     if not np.isfinite(total):
         raise FloatingPointError("features are so large that their squares overflow")
@@ -321,49 +273,55 @@ def finite_mean(squares: Array, n_rows: int | None = None) -> float:
 
 
 def first_step(square: float) -> float:
-    """The longest step that does not overshoot rows of this mean squared norm."""
+    """Return the longest step that does not overshoot rows of this mean squared norm."""
     return 1.0 / square if square > 0 else 1.0
 
 
 def _schedule_start(alpha: Any, eta0: float) -> Any:
-    """Steps that the schedule begins after, for a first step of ``eta0``."""
+    """Return the number of steps after which the schedule begins, for a first step of ``eta0``."""
     with np.errstate(over="ignore", under="ignore", divide="ignore"):
         start = 1.0 / np.asarray(alpha * eta0)
     if not ((start > 0.0) & np.isfinite(start)).all():
         raise ValueError(
-            f"alpha={np.min(alpha):.3g}, which is 1 / (C n) unless it is given, is too small or too "
-            f"large for rows whose first step is {eta0:.3g}: choose another alpha or C, or divide "
-            "sample_weight, whose sum n is, by its mean."
+            f"alpha={np.min(alpha):.3g} (1 / (C n) by default) is too small or too large for rows with "
+            f"a first step of {eta0:.3g}: choose another alpha or C, or divide sample_weight, whose "
+            "sum is n, by its mean."
         )
     return start
 
 
-class _Draw:
-    """Random rows of one class, with chances as their weights."""
+def _random_pairs(
+    total: int, most: int, classes: Sequence[Mask], weight: Floats, rng: np.random.Generator
+) -> Iterator[list[Indices]]:
+    """Yield rows of the two classes to pair, ``most`` at a time, drawn with their weights."""
+    draws = [_drawer(np.flatnonzero(members), weight, rng) for members in classes]
+    for steps in _pieces(total, most):
+        yield [draw(steps.stop - steps.start) for draw in draws]
 
-    def __init__(self, rows: Indices, weight: Floats, rng: np.random.Generator) -> None:
-        self._rows, self._rng = rows, rng
-        own = weight[rows]
-        self._edges: Floats | None = None if np.ptp(own) == 0 else np.cumsum(own)
 
-    def __call__(self, count: int) -> Indices:
-        if self._edges is None:
-            where = self._rng.integers(self._rows.size, size=count)
-        else:
-            at = self._rng.random(count) * self._edges[-1]
-            where = np.minimum(np.searchsorted(self._edges, at, side="right"), self._rows.size - 1)
-        drawn: Indices = self._rows[where]
+def _drawer(rows: Indices, weight: Floats, rng: np.random.Generator) -> Callable[[int], Indices]:
+    """Return a function that draws rows with probabilities proportional to their weights."""
+    own = weight[rows]
+    if np.ptp(own) == 0:
+        return lambda count: rows[rng.integers(rows.size, size=count)]
+    edges = np.cumsum(own)
+
+    def draw(count: int) -> Indices:
+        where = np.searchsorted(edges, rng.random(count) * edges[-1], side="right")
+        drawn: Indices = rows[np.minimum(where, rows.size - 1)]
         return drawn
 
+    return draw
 
-def _ordered(
-    X: Any, order: Indices, dtype: npt.DTypeLike, most: int
+
+def _dense_pieces(
+    X: Any, sequence: Indices, dtype: npt.DTypeLike, most: int = _DENSE_ENTRIES
 ) -> Iterator[tuple[Indices, Array]]:
-    """Rows in the given order, as dense pieces that stay in the cache or near it."""
-    for part in _pieces(order.size, max(1, min(most, _DENSE_ENTRIES // X.shape[1]))):
-        yield order[part], dense_rows(X, order[part], dtype)
+    """Yield rows in this sequence, as dense pieces that fit into the cache or nearly so."""
+    for part in _pieces(sequence.size, min(most, _DENSE_ENTRIES // X.shape[1])):
+        yield sequence[part], dense_rows(X, sequence[part], dtype)
 
 
 def _pieces(total: int, size: int) -> Iterator[slice]:
-    for start in range(0, total, max(1, size)):
-        yield slice(start, min(start + size, total))
+    size = max(1, size)
+    return (slice(start, min(start + size, total)) for start in range(0, total, size))

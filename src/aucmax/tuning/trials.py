@@ -17,6 +17,7 @@ from aucmax.rows.validation import is_sparse
 from aucmax.runtime.deadline import NEVER, Deadline, OutOfTimeError
 from aucmax.runtime.threads import cpu_count, one_blas_thread
 from aucmax.solvers.newton import Newton
+from aucmax.solvers.options import Stopping
 from aucmax.tuning import learnt_metric as metrics
 from aucmax.tuning.learnt_metric import Round, mean_outer, stretched
 from aucmax.tuning.settings import Kernel, Settings
@@ -110,13 +111,14 @@ class Trial:
             self._at = None  # features of two bandwidths are not held at a time
             mapped = self._map.with_gamma(gamma * self._map.gamma_)
             features = mapped.features(self.rows, self._raw)
-            solver = Newton(FeatureOperator(features), self._losses, tol=_TOL, deadline=self._deadline)
+            stopping = Stopping(tol=_TOL, deadline=self._deadline)
+            solver = Newton(FeatureOperator(features), self._losses, stopping=stopping)
             self._at = gamma, mapped, solver
         _, mapped, newton = self._at
-        newton.run(np.full(len(self._losses), C))
+        found = newton.run(np.full(len(self._losses), C))
         if self._deadline.over():
             raise OutOfTimeError  # it may have been stopped anywhere
-        return newton.scores, mapped.fold(newton.coef)
+        return found.scores, mapped.fold(found.coef)
 
     def shares(self, scores: Array) -> list[tuple[Array, Array]]:
         """Of each class: the share of negatives below each held-out positive, and the other way."""

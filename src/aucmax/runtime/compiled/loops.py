@@ -1,9 +1,8 @@
-"""The loops that are compiled, and nothing else.
+"""The loops that numba compiles.
 
-Each is a plain function over arrays: random choices come in as indices, results go out through the
-arrays it is handed (``w`` and the buffers are changed in place) and a small tuple of numbers.
-``twins`` holds the same functions in NumPy. The two give the same result up to the order of sums.
-Rows are C-contiguous, ``w`` is of their dtype, running means are float64.
+Each takes random choices as indices, changes ``w``, means and buffers in place, and returns a few
+numbers. ``twins`` holds the same functions in NumPy; results agree up to the order of sums. Rows are
+C-contiguous, ``w`` has their dtype, running means are float64.
 """
 
 from __future__ import annotations
@@ -14,30 +13,23 @@ import numpy as np
 import numpy.typing as npt
 
 Array = npt.NDArray[Any]
+Buffers = tuple[Array, Array]  # of positives and of negatives
+Counts = tuple[int, int]
+Schedule = tuple[Any, Any, int, int, float]  # alpha, t0, regularize_every, average_every, average_power
+Sizes = tuple[float, float, float]  # zeta, radius, and kappa: the largest norm of a row
 
 
 def pair_sgd(
-    X: Array,
-    pos: Array,
-    neg: Array,
-    w: Array,
-    mean: Array,
-    t: int,
-    q: int,
-    alpha: float,
-    t0: float,
-    regularize_every: int,
-    average_every: int,
-    average_power: float,
+    X: Array, pos: Array, neg: Array, w: Array, mean: Array, t: int, q: int, schedule: Schedule
 ) -> tuple[int, int, int]:
-    """Steps ``t+1 ... t+len(pos)`` of the paper's Algorithm 3, on pairs of rows ``pos[s], neg[s]``.
+    """Take steps ``t+1 ... t+len(pos)`` of the paper's Algorithm 3 on pairs of rows ``pos[s], neg[s]``.
 
-    ``mean`` is the average of ``q`` iterates, the q-th weighing as ``q**average_power``; no averages
-    are taken where ``average_every`` is 0. Returns the new ``t`` and ``q``, and the number of pairs
-    whose margin was below 1.
+    ``mean`` is the average of ``q`` iterates, the q-th with weight ``q**average_power``, or unused
+    where ``average_every`` is 0. Returns the new ``t`` and ``q``, and the number of pairs with a margin
+    below 1.
     """
-    d = w.size
-    narrow = np.zeros(1, w.dtype)  # brings numbers to the dtype of w
+    alpha, t0, regularize_every, average_every, average_power = schedule
+    d, narrow = w.size, np.zeros(1, w.dtype)  # which converts numbers to the dtype of w
     zero = narrow[0]
     active = 0
     for s in range(pos.size):
@@ -66,27 +58,13 @@ def pair_sgd(
 
 
 def pair_sgd_grid(
-    X: Array,
-    pos: Array,
-    neg: Array,
-    w: Array,
-    mean: Array,
-    t: int,
-    q: int,
-    alpha: Array,
-    t0: Array,
-    regularize_every: int,
-    average_every: int,
-    average_power: float,
-) -> tuple[int, int]:
-    """``pair_sgd`` at several ``alpha`` (with their ``t0``) over the same pairs; w, mean are (m, d).
-
-    The two rows of a step are read once, for all. Returns the new ``t`` and ``q``.
-    """
+    X: Array, pos: Array, neg: Array, w: Array, mean: Array, t: int, q: int, schedule: Schedule
+) -> Counts:
+    """Run ``pair_sgd`` for m values of ``alpha`` and ``t0`` over pairs read once; w is (m, d)."""
+    alpha, t0, regularize_every, average_every, average_power = schedule
     m, d = w.shape
-    narrow = np.zeros(1, w.dtype)  # brings numbers to the dtype of w
+    narrow, difference = np.zeros(1, w.dtype), np.empty(d, w.dtype)
     zero = narrow[0]
-    difference = np.empty(d, w.dtype)
     for s in range(pos.size):
         i, j = pos[s], neg[s]
         t += 1
@@ -117,32 +95,18 @@ def pair_sgd_grid(
 
 
 def oam(
-    X: Array,
-    positive: Array,
-    slots: Array,
-    w: Array,
-    pos_buffer: Array,
-    neg_buffer: Array,
-    n_pos: int,
-    n_neg: int,
-    C: float,
-) -> tuple[int, int]:
-    """Rows in order: into its class's buffer at ``slots[s]`` (-1: not kept), then a passive-aggressive
-    step against each buffered row of the other class.
-
-    ``n_pos`` and ``n_neg`` count the rows seen before; the counts after are returned.
+    X: Array, positive: Array, slots: Array, w: Array, buffers: Buffers, counts: Counts, C: float
+) -> Counts:
+    """Buffer each row at ``slots[s]`` (unless that is -1), and take a passive-aggressive step against
+    each buffered row of the other class. Returns the new ``counts`` of rows seen in each class.
     """
-    d = w.size
-    narrow = np.zeros(1, w.dtype)  # brings numbers to the dtype of w
+    (pos_buffer, neg_buffer), (n_pos, n_neg) = buffers, counts
+    d, narrow = w.size, np.zeros(1, w.dtype)  # which converts numbers to the dtype of w
     zero = narrow[0]
     for s in range(positive.size):
         own, other = (pos_buffer, neg_buffer) if positive[s] else (neg_buffer, pos_buffer)
-        if positive[s]:
-            n_pos += 1
-            seen = n_neg
-        else:
-            n_neg += 1
-            seen = n_pos
+        seen = n_neg if positive[s] else n_pos
+        n_pos, n_neg = (n_pos + 1, n_neg) if positive[s] else (n_pos, n_neg + 1)
         if slots[s] >= 0:
             for k in range(d):
                 own[slots[s], k] = X[s, k]
@@ -166,24 +130,15 @@ def oam(
 
 
 def solam(
-    X: Array,
-    positive: Array,
-    w: Array,
-    mean: Array,
-    scalars: Array,
-    t: int,
-    total: float,
-    zeta: float,
-    radius: float,
-    kappa: float,
+    X: Array, positive: Array, w: Array, mean: Array, scalars: Array, t: int, total: float, sizes: Sizes
 ) -> tuple[int, float]:
-    """Rows in order: a descent step in (w, a, b) and an ascent step in alpha, then projections.
+    """For each row, take a descent step in (w, a, b) and an ascent step in alpha, then project.
 
-    ``scalars`` holds a, b, alpha and the share of positives so far. ``mean`` is the average of w by
-    step sizes, whose sum is ``total``. Returns the new ``t`` and ``total``.
+    ``scalars`` holds a, b, alpha and the share of positives so far. ``mean`` is the average of w,
+    weighted by step sizes, whose sum is ``total``. Returns the new ``t`` and ``total``.
     """
-    d = w.size
-    narrow = np.zeros(1, w.dtype)  # brings numbers to the dtype of w
+    zeta, radius, kappa = sizes
+    d, narrow = w.size, np.zeros(1, w.dtype)  # which converts numbers to the dtype of w
     zero = narrow[0]
     for s in range(positive.size):
         a, b, alpha, p = scalars[0], scalars[1], scalars[2], scalars[3]
@@ -225,9 +180,10 @@ def solam(
 
 
 def thin_scores(matrix: Array, coef: Array, out: Array, first: int, last: int) -> None:
-    """``out[:, i] = coef @ matrix[i]`` for rows ``first`` to ``last``, for coef (k, r) and out (k, n).
+    """Set ``out[:, i] = coef @ matrix[i]`` for rows ``first`` to ``last``, summed in the dtype of
+    ``coef``.
 
-    Four columns at a time share one read of a row. Sums are in the dtype of ``coef``.
+    Four problems at a time share one read of a row.
     """
     k, r = coef.shape
     zero = np.zeros(1, coef.dtype)[0]
@@ -259,10 +215,7 @@ def thin_scores(matrix: Array, coef: Array, out: Array, first: int, last: int) -
 
 
 def thin_pullback(matrix: Array, gradient: Array, out: Array, first: int, last: int) -> None:
-    """``out += gradient[:, first:last] @ matrix[first:last]``, for gradient (k, n) and out (k, r).
-
-    Four rows at a time share one read and write of the sums.
-    """
+    """Add ``gradient[:, first:last] @ matrix[first:last]`` to ``out``, four rows at a time."""
     k, r = out.shape
     i = first
     while i + 4 <= last:
@@ -285,11 +238,11 @@ def thin_pullback(matrix: Array, gradient: Array, out: Array, first: int, last: 
 
 
 def exponential(raw: Array, out: Array) -> None:
-    """``out[i, j] = exp(min(0, raw[i, j]))`` in float32, from raw values of float32 or float64.
+    """Set ``out[i, j] = exp(min(0, raw[i, j]))`` in float32, from raw values of float32 or float64.
 
     With ``x = n ln 2 + f``, the exponential of ``f`` is a polynomial, interpolated at the Chebyshev
-    points of [-ln 2 / 2, ln 2 / 2], and ``2**n`` is put together from its bits; below -88 it is 0. A
-    value takes 0.8 ns where NumPy takes 2.2, and is off by at most 3e-7 (NumPy's by 2e-7).
+    points of [-ln 2 / 2, ln 2 / 2], and ``2**n`` is assembled from its bits; below -88 it is 0. A value
+    takes 0.8 ns where NumPy takes 2.2, with an error of at most 3e-7 (NumPy: 2e-7).
     """
     zero, one, half, least = np.float32(0.0), np.float32(1.0), np.float32(0.5), np.float32(-88.0)
     per_ln2, high, low = np.float32(1.44269504), np.float32(0.693359375), np.float32(-2.12194440e-4)
@@ -303,7 +256,7 @@ def exponential(raw: Array, out: Array) -> None:
             part[j] = raw[i, j]
         for j in range(raw.shape[1]):
             x = part[j]
-            x = zero if x > zero else x  # comparisons that leave NaN what it is
+            x = zero if x > zero else x  # comparisons that keep NaN
             x = least if x < least else x
             n = np.floor(x * per_ln2 + half)
             f = (x - n * high) - n * low  # ln 2 = high + low
@@ -314,9 +267,9 @@ def exponential(raw: Array, out: Array) -> None:
 
 
 def manhattan(X: Array, columns: Array, factor: float, out: Array) -> None:
-    """``out[i, j] = factor * sum_f |X[i, f] - columns[f, j]|``, summed in the dtype of ``out``.
+    """Set ``out[i, j] = factor * sum_f |X[i, f] - columns[f, j]|``, summed in the dtype of ``out``.
 
-    Landmarks go by some hundreds, whose columns stay in a near cache for all rows: 0.1 ns for one
+    Landmarks are taken 512 at a time, so that their columns stay in cache for all rows: 0.1 ns for one
     column of one pair in float32, where SciPy's cdist takes 0.4 to 1.1 in float64.
     """
     width = 512

@@ -1,30 +1,17 @@
-"""The loops of ``loops`` in NumPy: the oracle they are tested against, used where numba is absent."""
+"""The loops of ``loops`` in NumPy: their specification in tests, used where numba is absent."""
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 from scipy.spatial.distance import cdist
 
-Array = npt.NDArray[Any]
+from aucmax.runtime.compiled.loops import Array, Buffers, Counts, Schedule, Sizes
 
 
 def pair_sgd(
-    X: Array,
-    pos: Array,
-    neg: Array,
-    w: Array,
-    mean: Array,
-    t: int,
-    q: int,
-    alpha: float,
-    t0: float,
-    regularize_every: int,
-    average_every: int,
-    average_power: float,
+    X: Array, pos: Array, neg: Array, w: Array, mean: Array, t: int, q: int, schedule: Schedule
 ) -> tuple[int, int, int]:
+    alpha, t0, regularize_every, average_every, average_power = schedule
     active = 0
     for i, j in zip(pos, neg, strict=True):
         t += 1
@@ -41,37 +28,19 @@ def pair_sgd(
 
 
 def pair_sgd_grid(
-    X: Array,
-    pos: Array,
-    neg: Array,
-    w: Array,
-    mean: Array,
-    t: int,
-    q: int,
-    alpha: Array,
-    t0: Array,
-    regularize_every: int,
-    average_every: int,
-    average_power: float,
-) -> tuple[int, int]:
-    every = (regularize_every, average_every, average_power)
+    X: Array, pos: Array, neg: Array, w: Array, mean: Array, t: int, q: int, schedule: Schedule
+) -> Counts:
+    alpha, t0, *every = schedule
     ends = (t, q)
     for c in range(len(w)):
-        ends = pair_sgd(X, pos, neg, w[c], mean[c], t, q, alpha[c], t0[c], *every)[:2]
+        ends = pair_sgd(X, pos, neg, w[c], mean[c], t, q, (alpha[c], t0[c], *every))[:2]
     return ends
 
 
 def oam(
-    X: Array,
-    positive: Array,
-    slots: Array,
-    w: Array,
-    pos_buffer: Array,
-    neg_buffer: Array,
-    n_pos: int,
-    n_neg: int,
-    C: float,
-) -> tuple[int, int]:
+    X: Array, positive: Array, slots: Array, w: Array, buffers: Buffers, counts: Counts, C: float
+) -> Counts:
+    (pos_buffer, neg_buffer), (n_pos, n_neg) = buffers, counts
     for x, up, slot in zip(X, positive, slots, strict=True):
         own, other = (pos_buffer, neg_buffer) if up else (neg_buffer, pos_buffer)
         seen = n_neg if up else n_pos
@@ -89,23 +58,16 @@ def oam(
 
 
 def solam(
-    X: Array,
-    positive: Array,
-    w: Array,
-    mean: Array,
-    scalars: Array,
-    t: int,
-    total: float,
-    zeta: float,
-    radius: float,
-    kappa: float,
+    X: Array, positive: Array, w: Array, mean: Array, scalars: Array, t: int, total: float, sizes: Sizes
 ) -> tuple[int, float]:
+    zeta, radius, kappa = sizes
     for x, up in zip(X, positive, strict=True):
         a, b, alpha, p = scalars.tolist()
         t += 1
         p += (float(up) - p) / t
         score, eta = float(w @ x), zeta / np.sqrt(t)
-        # Gradient of F(w, a, b, alpha; x), of which b's part is zero for a positive, a's otherwise
+        # Gradient of F(w, a, b, alpha; x): the part of b is zero for a positive, that of a for a
+        # negative
         if up:
             pull = 2.0 * (1.0 - p) * (score - a - 1.0 - alpha)
             a += eta * 2.0 * (1.0 - p) * (score - a)
