@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
-from aucmax.reading import delimited as delimited_module
+from aucmax.reading import byte_streams
 from aucmax.reading.frames import as_frame, frame_hash
 from aucmax.reading.read import column_names
 from aucmax.tables import TableError, read_table, table_batches
@@ -77,7 +77,7 @@ def test_a_zst_file_is_read(tmp_path):
 def test_pieces_end_where_lines_end_and_not_within_quotes(tmp_path, monkeypatch):
     table = small(500)
     table.write_csv(tmp_path / "t.csv")
-    monkeypatch.setattr(delimited_module, "PIECE", 64)
+    monkeypatch.setattr(byte_streams, "PIECE", 64)
     schema = {"age": pl.Int64, "pay": pl.Float64, "old": pl.Boolean}
     parts = list(table_batches(tmp_path / "t.csv", rows=100, schema=schema))
     assert_frame_equal(pl.concat(parts), table)
@@ -95,9 +95,9 @@ def test_a_libsvm_file_has_a_target_and_numbered_features(tmp_path):
     assert wider["f6"].to_list() == [0, 0, 0]
     assert wider["f1"].to_list() == [0.5, 0, 0]
     write(path, "1 1:2\n1 2:x\n")
-    with pytest.raises(TableError, match=r"Row 1 \(from 0; line 2 of .* LIBSVM writes it \('1 2:x'\)"):
+    with pytest.raises(TableError, match=r"Row 1 \(from 0; line 2 of .* the LIBSVM format \('1 2:x'\)"):
         read_table(path)
-    with pytest.raises(TableError, match="places rising from 1"):
+    with pytest.raises(TableError, match="indices rise from 1"):
         read_table(write(path, "1 0:2 1:3\n"))
     with pytest.raises(TableError, match="is empty"):
         read_table(write(path, ""))
@@ -173,7 +173,7 @@ BAD_FILES = {
     "no header": ("t.csv", "1,2\n3,4\n", "begins with a row of numbers"),
     "parquet by another name": ("t.csv", b"PAR1xxxx", "is a Parquet file"),
     "excel by another name": ("t.csv", b"PK\x03\x04xxxx", "Excel"),
-    "unknown ending": ("t.xlsx", b"PK", r"no ending that tells its format.*\.csv"),
+    "unknown ending": ("t.xlsx", b"PK", r"no ending of a known format.*\.csv"),
     "cut off": ("t.csv.gz", gzip.compress(b"a,b\n" + b"1,2\n" * 9000)[:-20], "cut off or damaged"),
     "cut off zst": ("t.csv.zst", b"\x28\xb5\x2f\xfd\x00\x01", "cut off or damaged"),
     "no parquet": ("t.parquet", b"no such thing", "is no Parquet file"),
@@ -205,7 +205,7 @@ def test_a_quote_within_a_value_is_named_with_its_line(tmp_path):
     rows = [f"{i},pipe,yes" for i in range(300)]
     rows[100] = '0,5" pipe,yes'
     path = write(tmp_path / "t.csv", "a,b,c\n" + "\n".join(rows))
-    with pytest.raises(TableError, match="in line 102 is a part of its value, double it"):
+    with pytest.raises(TableError, match="in line 102 is part of its value, double it"):
         read_table(path)
 
 
