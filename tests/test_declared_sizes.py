@@ -79,7 +79,9 @@ def test_a_file_that_unpacks_to_more_than_memory_is_refused(tmp_path, monkeypatc
     monkeypatch.setattr(memory, "available_bytes", lambda: 500_000)
     path = tmp_path / f"{name}.gz"
     path.write_bytes(pack(b"a,b\n" + b"1,2\n" * 100_000))
-    with pytest.raises(TableError, match=r"unpacks to more than .* unpack it .* or read it in parts"):
+    with pytest.raises(
+        TableError, match=r"unpacked and parsed, needs more than .* unpack it .* or read it in parts"
+    ):
         read_table(path)
 
 

@@ -12,7 +12,6 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from typing import IO, Any
 
@@ -21,6 +20,7 @@ import polars as pl
 from aucmax.reading.frames import TableError, reason_of
 from aucmax.reading.lzw import unpack_lzw
 from aucmax.runtime import memory
+from aucmax.runtime.spelling import nearest
 
 #: Bytes read at a time, and bytes of the longest line.
 PIECE = 2**24
@@ -56,13 +56,11 @@ def find_table(path: str | Path) -> TableFile:
     """Find a file's format by its name; refuse a missing file, a folder and an unknown ending."""
     path = Path(path)
     if path.is_dir():
-        raise IsADirectoryError(
-            f"{path} is a folder; name one file in it, such as {path / 'table.csv'}."
-        )
+        raise IsADirectoryError(f"{path} is a folder; name a file in it.")
     if not path.exists():
         there = [each.name for each in path.parent.iterdir()] if path.parent.is_dir() else []
-        near = get_close_matches(path.name, there, n=1)
-        hint = f" Did you mean {path.with_name(near[0])}?" if near else ""
+        near = nearest(path.name, there)
+        hint = f" Did you mean {path.with_name(near)}?" if near else ""
         raise FileNotFoundError(f"there is no file {path}.{hint}")
     endings = [ending.lower() for ending in path.suffixes]
     if endings and endings[-1] in _PACKED:
@@ -102,51 +100,48 @@ def is_packed(path: Path) -> bool:
 
 def join_pieces(pieces: Iterable[bytes], path: Path) -> bytes:
     """Join the content of an unpacked file, if it fits into memory twice: as it is, and parsed."""
-    parts, size, limit = [], 0, memory.available_bytes()
+    parts, size = [], 0
     for piece in pieces:
         parts.append(piece)
         size += len(piece)
-        if limit is not None and 2 * size > limit:
-            raise TableError(
-                f"{path} unpacks to more than {memory.format_bytes(size)}, and "
-                f"{memory.format_bytes(limit)} of memory is free: unpack it on disk, or read it in "
-                "parts (table_batches)."
-            )
+        remedy = "unpack it on disk, or read it in parts (table_batches)"
+        check_memory(2 * size, f"{path}, unpacked and parsed, needs more than", remedy)
     return b"".join(parts)
 
 
+def check_memory(needed: int, what: str, remedy: str) -> None:
+    """Refuse what needs more memory than is free."""
+    free = memory.available_bytes()
+    if free is not None and needed > free:
+        size, left = memory.format_bytes(needed), memory.format_bytes(free)
+        raise TableError(f"{what} {size}, and {left} of memory is free: {remedy}.")
+
+
 def line_pieces(
-    stream: IO[bytes],
-    path: Path,
-    start: bytes = b"",
-    first_line: int = 1,
-    *,
-    quotes: bool = False,
-    blank_end: bool = False,
+    stream: IO[bytes], path: Path, start: bytes = b"", first_line: int = 1
 ) -> Iterator[tuple[bytes, int]]:
     """Cut ``start`` and a stream into pieces of whole lines; yield each with its first line's number.
 
-    With ``quotes``, a line does not end within quotes; only with ``blank_end``, blank lines end a file.
+    A line does not end within quotes. Blank lines begin the next piece, or are the last one.
     """
-    rest, line = start, first_line
-    while more := stream.read(PIECE):
+    rest, line, more = start, first_line, b"..."
+    while more:
+        more = stream.read(PIECE)
         rest += more
-        written = len(rest.rstrip(b"\r\n"))
-        end = rest.find(b"\n", written) if written else -1
-        if end < 0:
-            end = rest.rfind(b"\n", 0, written)
-        if quotes and rest.count(b'"', 0, end + 1) % 2 and len(rest) < 4 * PIECE:  # else no quote
+        end = rest.rfind(b"\n") if more else len(rest)
+        if more and rest.count(b'"', 0, end) % 2 and len(rest) < 4 * PIECE:  # else a quote is no quote
             end = rest.rfind(b"\n", 0, rest.rfind(b'"', 0, end))
-        if end > 0:
-            yield rest[: end + 1], line
-            line += rest.count(b"\n", 0, end + 1)
-            rest = rest[end + 1 :]
+        if written := len(rest[: end + 1].rstrip(b"\r\n")):
+            end = rest.find(b"\n", written) + 1 or len(rest)
+            yield rest[:end], line
+            line += rest.count(b"\n", 0, end)
+            rest = rest[end:]
         if len(rest) > LONGEST_LINE:  # a line without an end would take all memory
             raise TableError(
                 f"{path}: line {line} is longer than {memory.format_bytes(LONGEST_LINE)}; the file is "
                 "not a table, or has lost its line ends."
             )
-    if rest := rest if blank_end else rest.rstrip(b"\r\n"):
+    if rest:
         yield rest, line
 
 

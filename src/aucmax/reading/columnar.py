@@ -5,13 +5,13 @@ from __future__ import annotations
 import io
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from typing import Any
 
 import polars as pl
 
-from aucmax.reading.byte_streams import PIECE, TableFile, is_packed, join_pieces, unpacked
+from aucmax.reading.byte_streams import PIECE, TableFile, check_memory, is_packed, join_pieces, unpacked
 from aucmax.reading.frames import TableError, reason_of, same_names
-from aucmax.runtime import memory
 
 #: What polars raises for damaged files; a panic is not an Exception.
 _BROKEN = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError)
@@ -25,14 +25,11 @@ def read(file: TableFile, columns: Sequence[str] | None) -> pl.DataFrame:
         # Of null text, polars counts no bytes; each takes 16, and long text takes more.
         text = 16 * sum(kind in (pl.String, pl.Binary) for kind in schema.dtypes())
         sample = pl.DataFrame(schema=schema).clear(1024)
-        needed = rows * (text + int(sample.estimated_size()) // 1024)
-        free = memory.available_bytes()
-        if free is not None and needed > free:
-            raise TableError(
-                f"{file.path} declares {rows:,} rows of {len(schema)} columns, at least "
-                f"{memory.format_bytes(needed)}, and {memory.format_bytes(free)} of memory is free: "
-                "read some of its columns, or read it in parts (table_batches)."
-            )
+        check_memory(
+            rows * (text + int(sample.estimated_size()) // 1024),
+            f"{file.path} declares {rows:,} rows of {len(schema)} columns, at least",
+            "read some of its columns, or read it in parts (table_batches)",
+        )
         return scan.collect()
 
 
@@ -66,18 +63,15 @@ def _scan(file: TableFile, columns: Sequence[str] | None) -> tuple[pl.LazyFrame,
 def _open(file: TableFile) -> pl.LazyFrame:
     """Open a file without reading it; a packed file is unpacked in memory."""
     source: Any = file.path
-    if is_packed(file.path):
-        with unpacked(file.path) as stream:
-            source = io.BytesIO(join_pieces(iter(lambda: stream.read(PIECE), b""), file.path))
-    elif not file.path.stat().st_size:
-        raise TableError(f"{file.path} is empty.")
+    with unpacked(file.path) as stream:
+        start = stream.read(6)
+        if not start:
+            raise TableError(f"{file.path} is empty.")
+        if is_packed(file.path):
+            pieces = chain([start], iter(lambda: stream.read(PIECE), b""))
+            source = io.BytesIO(join_pieces(pieces, file.path))
     if file.format == "parquet":
         return pl.scan_parquet(source, glob=False)
-    if isinstance(source, io.BytesIO):
-        start = bytes(source.getbuffer()[:6])
-    else:
-        with open(source, "rb") as stream:
-            start = stream.read(6)
     # Arrow's format for streams has no mark at its start.
     return pl.scan_ipc(source) if start == b"ARROW1" else pl.read_ipc_stream(source).lazy()
 
@@ -90,8 +84,5 @@ def _naming_damage(file: TableFile) -> Iterator[None]:
     except pl.exceptions.DuplicateError as error:
         raise same_names(str(file.path), error) from None
     except _BROKEN as error:
-        kind = file.format.capitalize()
-        raise TableError(
-            f"{file.path} is no {kind} file, or a damaged one ({reason_of(error)}); download or save "
-            "it again."
-        ) from None
+        what = f"{file.path} is no {file.format.capitalize()} file, or a damaged one"
+        raise TableError(f"{what} ({reason_of(error)}); download or save it again.") from None

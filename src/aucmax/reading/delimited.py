@@ -184,11 +184,9 @@ def _pieces(file: TableFile) -> Iterator[Piece]:
     """Cut the rows of a file into pieces of whole lines."""
     with unpacked(file.path) as stream:
         header, rest = _read_header(file, stream)
-        blank_end = len(header.names) == 1  # where a blank line is a missing value
-        for text, line in line_pieces(
-            stream, file.path, rest, header.first_line, quotes=True, blank_end=blank_end
-        ):
-            yield Piece(header, text, line)
+        for text, line in line_pieces(stream, file.path, rest, header.first_line):
+            if len(header.names) == 1 or text.strip(b"\r\n"):  # a blank line may be a missing value
+                yield Piece(header, text, line)
 
 
 def _blank_lines_at_end(path: Path) -> int:

@@ -6,11 +6,12 @@ import hashlib
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
 import polars as pl
+
+from aucmax.runtime.spelling import nearest
 
 
 class TableError(ValueError):
@@ -163,8 +164,7 @@ def check_names(
     absent = [name for name in wanted if name not in known]
     if not absent:
         return
-    near = get_close_matches(absent[0].lower(), [name.lower() for name in present], 1, 0.6)
-    guess = next((name for name in present if near and name.lower() == near[0]), None)
+    guess = nearest(absent[0], present)
     hint = f" Did you mean {guess!r}?" if guess is not None else f" It has {quoted(present)}."
     more = f" (and {len(absent) - 1} more)" if len(absent) > 1 else ""
     raise TableError(f"{where} has no column {absent[0]!r}{more}, which {what}.{hint}")

@@ -5,16 +5,14 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import polars as pl
 from sklearn.datasets import load_svmlight_file
 
-from aucmax.reading.byte_streams import TableFile, line_pieces, unpacked
+from aucmax.reading.byte_streams import TableFile, check_memory, line_pieces, unpacked
 from aucmax.reading.frames import RowError, TableError, shown
-from aucmax.runtime import memory
 
 #: The column of labels; features are f1, f2 and so on.
 TARGET = "target"
@@ -25,6 +23,11 @@ _LAST = re.compile(rb"^[^#]*\s(\d+):")
 
 #: Digits of the largest feature that a 64-bit index can be.
 _MOST_DIGITS = 18
+
+_TOO_WIDE = (
+    "correct the line if it is a mistake, or read the file by sklearn.datasets.load_svmlight_file and "
+    "fit to its sparse matrix"
+)
 
 #: Memory that a column takes without any rows: its name, and polars' records.
 _COLUMN_BYTES = 2000
@@ -60,15 +63,15 @@ def read(file: TableFile, columns: Sequence[str] | None) -> pl.DataFrame:
 
 def batches(file: TableFile, columns: Sequence[str] | None) -> Iterator[pl.DataFrame]:
     """Read a file in parts; features that are asked for and never written are 0."""
-    size = _size(file)
-    chosen = _names(file, size) if columns is None else [each for each in columns if is_feature(each)]
+    width, whole_labels = _scan(file, all_columns=columns is None)
+    chosen = _all_names(width) if columns is None else [each for each in columns if is_feature(each)]
     features = np.array(sorted({int(name[1:]) for name in chosen if name != TARGET}), dtype=np.int64)
     with unpacked(file.path) as stream:
         first_row = 0
         for piece, first_line in line_pieces(stream, file.path):
             lines = io.BytesIO(piece).readlines()
             try:
-                X, y = parse_lines(lines, size.width)
+                X, y = parse_lines(lines, width)
             except BadLineError as error:
                 at, text = error.args
                 raise RowError(
@@ -78,7 +81,7 @@ def batches(file: TableFile, columns: Sequence[str] | None) -> Iterator[pl.DataF
                 ).in_file(str(file.path), first_line + at) from None
             dense = _dense(X, features)
             made = {f"f{feature}": dense[:, i] for i, feature in enumerate(features.tolist())}
-            made[TARGET] = y.astype(np.int64) if size.whole_labels else y
+            made[TARGET] = y.astype(np.int64) if whole_labels else y
             yield pl.DataFrame({name: made[name] for name in chosen})
             first_row += len(y)
 
@@ -102,61 +105,41 @@ def is_feature(name: str) -> bool:
 
 def names(file: TableFile) -> list[str]:
     """Return the target and the features up to the last one that is written."""
-    return _names(file, _size(file))
+    return _all_names(_scan(file, all_columns=True)[0])
 
 
-@dataclass(frozen=True)
-class Size:
-    """The largest feature of a file, its line, the number of lines, and whether labels are integers."""
-
-    width: int
-    widest_line: int
-    lines: int
-    whole_labels: bool
+def _all_names(width: int) -> list[str]:
+    return [TARGET, *(f"f{i + 1}" for i in range(width))]
 
 
-def _names(file: TableFile, size: Size) -> list[str]:
-    """Return the names of all columns, if all columns with their zeros fit into memory."""
-    needed, free = size.width * (4 * size.lines + _COLUMN_BYTES), memory.available_bytes()
-    if free is not None and needed > free:
-        raise _too_wide(
-            file,
-            size.widest_line,
-            f"{size.width:,}",
-            f"that many columns and {size.lines:,} rows, with their zeros, need "
-            f"{memory.format_bytes(needed)}, and {memory.format_bytes(free)} is free",
-        )
-    return [TARGET, *(f"f{i + 1}" for i in range(size.width))]
+def _scan(file: TableFile, *, all_columns: bool) -> tuple[int, bool]:
+    """Return the largest feature and whether all labels are integers.
 
-
-def _too_wide(file: TableFile, line: int, feature: str, why: str) -> TableError:
-    return TableError(
-        f"{file.path}: line {line} has the feature {feature}; {why}. Correct the line if it is a "
-        "mistake, or read the file by sklearn.datasets.load_svmlight_file and fit to its sparse matrix."
-    )
-
-
-def _size(file: TableFile) -> Size:
-    """Scan a file once for its size."""
-    width, widest_line, lines, whole = 0, 0, 0, True
+    With ``all_columns``, check that all columns with their zeros fit into memory.
+    """
+    width, widest, number, whole = 0, 0, 0, True
+    what = f"{file.path}: line {{}} has the feature"
     with unpacked(file.path) as stream:
         for piece, first_line in line_pieces(stream, file.path):
             # Features are written in rising order: the last of a line is its largest.
             for number, line in enumerate(io.BytesIO(piece), first_line):
-                lines, whole = number, whole and bool(_WHOLE.match(line))
-                last = _LAST.search(line)
-                if last is None:
+                whole = whole and bool(_WHOLE.match(line))
+                if (last := _LAST.search(line)) is None:
                     continue
                 if len(last[1]) > _MOST_DIGITS:
                     digits = f"{last[1][:3].decode()}... of {len(last[1]):,} digits"
-                    raise _too_wide(file, number, digits, "no memory holds that many columns")
+                    raise TableError(f"{what.format(number)} {digits}: {_TOO_WIDE}.")
                 if int(last[1]) > width:
-                    width, widest_line = int(last[1]), number
-    if not lines:
+                    width, widest = int(last[1]), number
+    if not number:
         raise TableError(f"{file.path} is empty; it should have a line for each row.")
     if not width:
         raise TableError(f"{file.path} has no features; a line should look like: 1 3:0.5 7:1")
-    return Size(width, widest_line, lines, whole)
+    if all_columns:
+        table = f"{width:,}; that many columns and {number:,} rows, with their zeros, need"
+        needed = width * (4 * number + _COLUMN_BYTES)
+        check_memory(needed, f"{what.format(widest)} {table}", _TOO_WIDE)
+    return width, whole
 
 
 def line_of_row(file: TableFile, row: int) -> int | None:

@@ -130,19 +130,13 @@ def _even(
     parts: Iterable[pl.DataFrame], rows: int, columns: Sequence[str] | None
 ) -> Iterator[pl.DataFrame]:
     """Yield some columns in parts of equal size; the last may be smaller."""
-    waiting: list[pl.DataFrame] = []
-    count = 0
+    rest: list[pl.DataFrame] = []
     for part in parts:
-        waiting.append(_select(part, columns))
-        count += part.height
-        if count < rows:
-            continue
-        whole = pl.concat(waiting)
-        for start in range(0, count - rows + 1, rows):
-            yield whole[start : start + rows]
-        waiting, count = [whole[count - count % rows :]], count % rows
-    if count:
-        yield pl.concat(waiting)
+        whole = pl.concat([*rest, _select(part, columns)])
+        end = whole.height - whole.height % rows
+        yield from whole[:end].iter_slices(rows)
+        rest = [whole[end:]]
+    yield from (part for part in rest if part.height)
 
 
 def _check_columns(file: TableFile, columns: Sequence[str] | None) -> None:
