@@ -168,7 +168,7 @@ BAD_FILES = {
         r"UTF-8 text: line 3 has the byte 0xe9.*iconv",
     ),
     "latin-1 header": ("t.csv", "a,é\n1,x\n".encode("latin-1"), "line 1 has the byte 0xe9"),
-    "utf-16": ("t.csv", "a,b\n1,x\n".encode("utf-16"), "it is UTF-16"),
+    "utf-16": ("t.csv", "a,b\n1,x\n".encode("utf-16"), "is UTF-16 text"),
     "duplicate names": ("t.csv", "a,b,a \n1,2,3\n", "more than one column named 'a'"),
     "no header": ("t.csv", "1,2\n3,4\n", "begins with a row of numbers"),
     "parquet by another name": ("t.csv", b"PAR1xxxx", "is a Parquet file"),

@@ -35,6 +35,9 @@ _ENDINGS = {
 _FORMATS = {ending: name for name, endings in _ENDINGS.items() for ending in endings}
 _PACKED = (".gz", ".bz2", ".xz", ".zst")
 
+#: Errors of unpacking a damaged file; an OSError of the system has a number.
+_DAMAGE = (EOFError, OSError, zlib.error, lzma.LZMAError)
+
 
 class DamagedFileError(TableError):
     """A packed file cannot be unpacked; ``args`` are the path and the reason."""
@@ -87,7 +90,8 @@ def unpacked(path: Path) -> Iterator[IO[bytes]]:
         try:
             yield raw if unpack is None else unpack(raw)
         except Exception as error:
-            if unpack is None or not _means_damage(error):
+            damage = isinstance(error, _DAMAGE) or "Zstd" in type(error).__name__
+            if unpack is None or not damage or getattr(error, "errno", None) is not None:
                 raise
             raise DamagedFileError(path, reason_of(error)) from None
 
@@ -149,13 +153,6 @@ def _unpacker(raw: IO[bytes]) -> Callable[[IO[bytes]], Any] | None:
     magic = raw.read(6)
     raw.seek(0)
     return next((unpack for start, unpack in _UNPACK.items() if magic.startswith(start)), None)
-
-
-def _means_damage(error: Exception) -> bool:
-    """Return whether unpacking failed because of the file's content, and not in the system."""
-    if isinstance(error, OSError):
-        return error.errno is None
-    return isinstance(error, EOFError | zlib.error | lzma.LZMAError) or "Zstd" in type(error).__name__
 
 
 def _open_zstd(raw: IO[bytes]) -> IO[bytes]:

@@ -24,11 +24,8 @@ from aucmax.reading.text import MISSING_MARKS, as_number, clean_text, is_number,
 #: Rows from which column types are inferred at first.
 _FIRST_ROWS = 10_000
 
-_SIGNATURES = {
-    b"PAR1": "a Parquet file",
-    b"ARROW1": "an Arrow file",
-    b"PK\x03\x04": "a zip or Excel file",
-}
+_MAGIC = {b"PAR1": "a Parquet file", b"ARROW1": "an Arrow file", b"PK\x03\x04": "a zip or Excel file"}
+_MAGIC |= dict.fromkeys((b"\xff\xfe", b"\xfe\xff"), "UTF-16 text")
 
 
 @dataclass(frozen=True)
@@ -68,7 +65,7 @@ def read(file: TableFile, schema: Mapping[str, Any]) -> pl.DataFrame:
     with unpacked(file.path) as stream:
         header = _read_header(file, stream)[0]
     source: Path | bytes = file.path
-    if header.has_note or is_packed(file.path):
+    if header.has_note or is_packed(file.path) or _ends_blank(file.path):
         source = header.named(join_pieces((piece.text for piece in _pieces(file)), file.path))
     types = {name: schema[name] for name in header.names if name in schema}
     options: dict[str, Any] = {"new_columns": header.names, "schema_overrides": types}
@@ -80,10 +77,8 @@ def read(file: TableFile, schema: Mapping[str, Any]) -> pl.DataFrame:
     except pl.exceptions.PolarsError:
         # Read in pieces, which cleans values first, or names the fault and its line.
         return pl.concat(list(batches(file, schema or dict.fromkeys(header.names, pl.String))))
-    if source is file.path and len(header.names) > 1:
-        frame = frame.head(max(0, frame.height - _blank_lines_at_end(file.path)))
     if not frame.height:
-        raise _no_rows(file.path)
+        raise TableError(f"{file.path} has a header and no rows.")
     if frame[:, -1].null_count():  # polars fills up short rows
         row = 0
         for piece in _pieces(file):
@@ -107,7 +102,7 @@ def batches(file: TableFile, schema: Mapping[str, Any]) -> Iterator[pl.DataFrame
         yield frame
         first_row += frame.height
     if not first_row:
-        raise _no_rows(file.path)
+        raise TableError(f"{file.path} has a header and no rows.")
 
 
 def names(file: TableFile) -> list[str]:
@@ -134,11 +129,10 @@ def _read_header(file: TableFile, stream: IO[bytes]) -> tuple[Header, bytes]:
     head = stream.read(2**16)
     if not head.strip():
         raise TableError(f"{file.path} is empty; it should have a line of column names, then rows.")
-    for signature, what in _SIGNATURES.items():
-        if head.startswith(signature):
-            raise TableError(f"{file.path} is {what}, not text; give it the ending of its format.")
-    if head.startswith((b"\xff\xfe", b"\xfe\xff")):
-        raise _not_utf8(file.path, "it is UTF-16", "utf-16")
+    if what := next((what for magic, what in _MAGIC.items() if head.startswith(magic)), None):
+        raise TableError(
+            f"{file.path} is {what}, not UTF-8 text; save it as that, or give it its own ending."
+        )
     head = head.removeprefix(b"\xef\xbb\xbf")
     blank = head[: len(head) - len(head.lstrip(b"\r\n"))].count(b"\n")
     head = head.lstrip(b"\r\n")
@@ -150,11 +144,9 @@ def _read_header(file: TableFile, stream: IO[bytes]) -> tuple[Header, bytes]:
     try:
         text = line.decode().rstrip("\r\n")
     except UnicodeDecodeError as error:
-        raise _not_utf8(file.path, f"line 1 has the byte 0x{line[error.start]:02x}") from None
-    if note:
-        separator = note[1].decode()
-    else:
-        separator = "\t" if file.ending in (".tsv", ".tab") else max(",;\t|", key=text.count)
+        raise _not_utf8(file.path, 1, line[error.start]) from None
+    usual = "\t" if file.ending in (".tsv", ".tab") else max(",;\t|", key=text.count)
+    separator = note[1].decode() if note else usual
     try:
         written = next(csv.reader(io.StringIO(text), delimiter=separator), [""])
     except csv.Error as error:
@@ -189,12 +181,11 @@ def _pieces(file: TableFile) -> Iterator[Piece]:
                 yield Piece(header, text, line)
 
 
-def _blank_lines_at_end(path: Path) -> int:
-    """Count the blank lines that end a file; polars takes each for a row of missing values."""
+def _ends_blank(path: Path) -> bool:
+    """Return whether a file ends with a blank line, which polars takes for a row of missing values."""
     with open(path, "rb") as file:
-        file.seek(max(0, path.stat().st_size - 4096))
-        tail = file.read()
-    return max(0, tail[len(tail.rstrip(b"\r\n")) :].count(b"\n") - 1)
+        file.seek(max(0, path.stat().st_size - 3))
+        return file.read().endswith((b"\n\n", b"\n\r\n"))
 
 
 # --- values
@@ -293,8 +284,8 @@ def _csv_rows(piece: Piece, *, strict: bool = False) -> Iterator[tuple[int, int,
     try:
         text = io.StringIO(piece.text.decode(), newline="")
     except UnicodeDecodeError as error:
-        number = piece.first_line + piece.text.count(b"\n", 0, error.start)
-        raise _not_utf8(path, f"line {number} has the byte 0x{piece.text[error.start]:02x}") from None
+        line = piece.first_line + piece.text.count(b"\n", 0, error.start)
+        raise _not_utf8(path, line, piece.text[error.start]) from None
     reader = csv.reader(text, delimiter=piece.header.separator, strict=strict)
     line = 0
     try:
@@ -316,12 +307,8 @@ def _unreadable(piece: Piece, error: Exception) -> TableError:
     return TableError(f"{piece.header.path} cannot be read: {reason_of(error)}{hint if odd else ''}.")
 
 
-def _not_utf8(path: Path, where: str, encoding: str = "latin-1") -> TableError:
+def _not_utf8(path: Path, line: int, byte: int) -> TableError:
     return TableError(
-        f"{path} is not UTF-8 text: {where}; save it as UTF-8, for example by "
-        f"iconv -f {encoding} -t utf-8 {path.name} > new.csv."
+        f"{path} is not UTF-8 text: line {line} has the byte 0x{byte:02x}; save it as UTF-8, for "
+        f"example by iconv -f latin-1 -t utf-8 {path.name} > new.csv."
     )
-
-
-def _no_rows(path: Path) -> TableError:
-    return TableError(f"{path} has a header and no rows.")

@@ -34,26 +34,30 @@ _COLUMN_BYTES = 2000
 
 
 class BadLineError(ValueError):
-    """A line is not in the LIBSVM format; ``args`` are its position among the lines, and its text."""
+    """A line is not in the LIBSVM format; ``args`` are its position, from 0, and its text."""
 
 
-def parse_lines(lines: Sequence[bytes], width: int) -> tuple[Any, np.ndarray]:
+def parse_text(text: bytes, width: int) -> tuple[Any, np.ndarray]:
     """Return the features of some lines as a CSR matrix of float32, and their labels."""
     try:
-        file = io.BytesIO(b"".join(lines))
-        X, y = load_svmlight_file(file, n_features=width, zero_based=False, dtype=np.float32)
-        return X, y
+        return _load(text, width)
     except (ValueError, OverflowError):
-        if len(lines) == 1:
-            raise BadLineError(0, shown(lines[0].decode(errors="replace").strip())) from None
-        middle = len(lines) // 2  # halve the lines until the first bad one is alone
-        parse_lines(lines[:middle], width)
+        lines = io.BytesIO(text).readlines()
+    good, bad = 0, len(lines)
+    while bad - good > 1:  # lines before ``good`` can be read, and some line before ``bad`` cannot
+        middle = (good + bad) // 2
         try:
-            parse_lines(lines[middle:], width)
-        except BadLineError as error:
-            at, text = error.args
-            raise BadLineError(middle + at, text) from None
-        raise
+            _load(b"".join(lines[good:middle]), width)
+            good = middle
+        except (ValueError, OverflowError):
+            bad = middle
+    raise BadLineError(good, shown(lines[good].decode(errors="replace").strip()))
+
+
+def _load(text: bytes, width: int) -> tuple[Any, np.ndarray]:
+    file = io.BytesIO(text)
+    X, y = load_svmlight_file(file, n_features=width, zero_based=False, dtype=np.float32)
+    return X, y
 
 
 def read(file: TableFile, columns: Sequence[str] | None) -> pl.DataFrame:
@@ -69,11 +73,11 @@ def batches(file: TableFile, columns: Sequence[str] | None) -> Iterator[pl.DataF
     with unpacked(file.path) as stream:
         first_row = 0
         for piece, first_line in line_pieces(stream, file.path):
-            lines = io.BytesIO(piece).readlines()
             try:
-                X, y = parse_lines(lines, width)
+                X, y = parse_text(piece, width)
             except BadLineError as error:
                 at, text = error.args
+                lines = io.BytesIO(piece).readlines()
                 raise RowError(
                     f"Row {RowError.ROW} is not in the LIBSVM format ({text}); a line is a label, then "
                     "index:value pairs whose indices rise from 1.",

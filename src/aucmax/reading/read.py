@@ -42,15 +42,13 @@ def read_table(
 
     Examples
     --------
-    >>> import tempfile
-    >>> from pathlib import Path
+    >>> import tempfile, pathlib
     >>> from aucmax.tables import read_table
-    >>> folder = tempfile.TemporaryDirectory()
-    >>> path = Path(folder.name) / "people.csv"
-    >>> _ = path.write_text("name;age\\nAda;36\\nGrace;?\\n")
-    >>> read_table(path).to_dicts()
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "people.csv")
+    ...     _ = path.write_text("name;age\\nAda;36\\nGrace;?\\n")
+    ...     read_table(path).to_dicts()
     [{'name': 'Ada', 'age': 36}, {'name': 'Grace', 'age': None}]
-    >>> folder.cleanup()
     """
     file = find_table(path)
     _check_columns(file, columns)
@@ -81,15 +79,13 @@ def table_batches(
 
     Examples
     --------
-    >>> import tempfile
-    >>> from pathlib import Path
+    >>> import tempfile, pathlib
     >>> from aucmax.tables import table_batches
-    >>> folder = tempfile.TemporaryDirectory()
-    >>> path = Path(folder.name) / "numbers.csv"
-    >>> _ = path.write_text("a,b\\n1,2\\n3,4\\n5,6\\n")
-    >>> [part["b"].to_list() for part in table_batches(path, rows=2)]
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "numbers.csv")
+    ...     _ = path.write_text("a,b\\n1,2\\n3,4\\n5,6\\n")
+    ...     [part["b"].to_list() for part in table_batches(path, rows=2)]
     [[2, 4], [6]]
-    >>> folder.cleanup()
     """
     check_number("rows", rows, low=1, closed=True, integer=True)
     file = find_table(path)

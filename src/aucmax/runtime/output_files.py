@@ -166,21 +166,14 @@ def _create(target: Path, *, folder: bool = False) -> tuple[int, Path]:
             if folder:  # another writer has removed it before it was locked
                 continue
             raise
-        if _is_held(number, part):
-            return number, part
+        if sys.platform == "win32":
+            return number, part  # nothing that is open can be removed there
+        with suppress(OSError):  # on a file system without locks, part files are never removed
+            _lock(number, wait=True)
+        with suppress(FileNotFoundError):  # another writer has removed it before it was locked
+            if os.path.samestat(os.fstat(number), os.lstat(part)):
+                return number, part
         os.close(number)
-
-
-def _is_held(number: int, part: Path) -> bool:
-    """Lock a new part file or folder; return False if another writer has removed it just before."""
-    if sys.platform == "win32":
-        return True  # nothing that is open can be removed there
-    with suppress(OSError):  # on a file system without locks, part files are never removed
-        _lock(number, wait=True)
-    try:
-        return os.path.samestat(os.fstat(number), os.lstat(part))
-    except FileNotFoundError:
-        return False
 
 
 def _lock(number: int, wait: bool) -> None:

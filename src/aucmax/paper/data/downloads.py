@@ -14,10 +14,9 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import IO
 from urllib.parse import unquote, urlsplit
 
 from aucmax.paper.data.registry import DATASETS, DataFile, Dataset, find_dataset
@@ -61,25 +60,27 @@ def data_folders(data_dir: str | os.PathLike[str] | None = None) -> list[Path]:
     return [Path(each).expanduser() for each in (mirror, cache) if each]
 
 
-def find_file(file: DataFile, folders: list[Path]) -> Path | None:
-    """Return the first copy of a file, plain or compressed."""
-    paths = (folder / (file.name + suffix) for folder in folders for suffix in SUFFIXES)
-    return next((path for path in paths if path.is_file()), None)
+def find_files(files: tuple[DataFile, ...], folders: list[Path]) -> dict[DataFile, Path]:
+    """Return the first copy of each file, plain or compressed, without the files that are missing."""
+    found = {}
+    for file in files:
+        paths = (folder / (file.name + suffix) for folder in folders for suffix in SUFFIXES)
+        if path := next((path for path in paths if path.is_file()), None):
+            found[file] = path
+    return found
 
 
 def require(dataset: Dataset, files: tuple[DataFile, ...], folders: list[Path]) -> dict[DataFile, Path]:
     """Find each file; name the first that is missing, with the command that fetches it."""
-    paths = {}
+    paths = find_files(files, folders)
     for file in files:
-        path = find_file(file, folders)
-        if path is None:
+        if file not in paths:
             searched = (f"{each}{'' if each.is_dir() else ' (no such folder)'}" for each in folders)
             raise DataMissingError(
                 f"{dataset.name} needs the file {file.name} (plain, .gz, .bz2, .xz or .Z), which is "
                 f"not in {' or '.join(searched)}; run aucmax datasets fetch {dataset.name}, or set "
                 "AUCMAX_DATA to the folder that holds it."
             )
-        paths[file] = path
     return paths
 
 
@@ -95,18 +96,17 @@ class DatasetStatus:
 
 def dataset_status(data_dir: str | os.PathLike[str] | None = None) -> list[DatasetStatus]:
     """Return, for each data set, whether its files are there, their paths and their bytes on disk."""
-    folders = data_folders(data_dir)
-
-    def status(dataset: Dataset) -> DatasetStatus:
-        state, files = "missing", dataset.files
-        stand_in = dataset.substitute.files if dataset.substitute else ()
-        for each, wanted in (("substitute", stand_in), ("present", dataset.files)):
-            if wanted and all(find_file(file, folders) for file in wanted):
-                state, files = each, wanted
-        paths = tuple(path for file in files if (path := find_file(file, folders)))
-        return DatasetStatus(dataset.name, state, paths, sum(path.stat().st_size for path in paths))
-
-    return [status(dataset) for dataset in DATASETS.values()]
+    folders, rows = data_folders(data_dir), []
+    for name, dataset in DATASETS.items():
+        found = find_files(dataset.files, folders)
+        state = "present" if len(found) == len(dataset.files) else "missing"
+        if state == "missing" and dataset.substitute:
+            stand_in = find_files(dataset.substitute.files, folders)
+            if len(stand_in) == len(dataset.substitute.files):
+                state, found = "substitute", stand_in
+        size = sum(path.stat().st_size for path in found.values())
+        rows.append(DatasetStatus(name, state, tuple(found.values()), size))
+    return rows
 
 
 # --- fetching
@@ -124,9 +124,8 @@ def fetch(name: str | Dataset, *, data_dir: str | os.PathLike[str] | None = None
 
 def fetch_files(dataset: Dataset, folders: list[Path]) -> tuple[Path, ...]:
     """Find each file in ``folders`` or download it into the last of them."""
-    return tuple(
-        find_file(file, folders) or _fetch_one(dataset, file, folders[-1]) for file in dataset.files
-    )
+    found = find_files(dataset.files, folders)
+    return tuple(found.get(file) or _fetch_one(dataset, file, folders[-1]) for file in dataset.files)
 
 
 def _fetch_one(dataset: Dataset, file: DataFile, folder: Path) -> Path:
@@ -144,7 +143,13 @@ def _fetch_one(dataset: Dataset, file: DataFile, folder: Path) -> Path:
             f"cannot write into {folder} ({error.strerror}); choose another folder with AUCMAX_CACHE."
         ) from None
     with lock:
-        _wait_for(lock, final.name)
+        try:
+            hold(lock)
+        except OSError:  # another process fetches it, or this file system has no locks
+            if sys.stderr.isatty():
+                print(f"waiting for another process that fetches {final.name} ...", file=sys.stderr)
+            with suppress(OSError):
+                hold(lock, wait=True)
         if final.exists():  # another process fetched it while this one waited
             return final
         if part.is_symlink() or _tag(part).is_symlink():
@@ -164,11 +169,18 @@ def _fetch_one(dataset: Dataset, file: DataFile, folder: Path) -> Path:
 
 
 def _download(url: str, part: Path, final: Path) -> None:
-    """Transfer a file to its end, resuming broken transfers."""
-    with _progress(final.name) as show:
+    """Transfer a file to its end, resuming broken transfers; show a bar on a terminal."""
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+
+    name = TextColumn(final.name, markup=False)
+    columns = (name, BarColumn(), DownloadColumn(), TimeRemainingColumn())
+    console, hidden = Console(stderr=True), not sys.stderr.isatty()
+    with Progress(*columns, console=console, transient=True, disable=hidden) as bar:
+        task = bar.add_task(final.name, total=None)
         for attempt in range(1, _TRIES + 1):
             try:
-                _transfer(url, part, final, show)
+                _transfer(url, part, final, lambda n, total: bar.update(task, completed=n, total=total))
                 return
             except _BrokenTransferError as broken:
                 if attempt == _TRIES:
@@ -275,28 +287,3 @@ def _write_tag(part: Path, headers: http.client.HTTPMessage) -> None:
 def _discard(part: Path) -> None:
     part.unlink(missing_ok=True)
     _tag(part).unlink(missing_ok=True)
-
-
-def _wait_for(lock: IO[bytes], name: str) -> None:
-    """Let one process at a time fetch a file."""
-    try:
-        hold(lock)
-    except OSError:
-        if sys.stderr.isatty():
-            print(f"waiting for another process that fetches {name} ...", file=sys.stderr)
-        # On a file system without locks, go on: each download is verified in any case.
-        with suppress(OSError):
-            hold(lock, wait=True)
-
-
-@contextmanager
-def _progress(name: str) -> Iterator[Callable[[int, int | None], None]]:
-    """Show a bar on a terminal, and nothing elsewhere."""
-    from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn(name, markup=False), BarColumn(), DownloadColumn(), TimeRemainingColumn())
-    console, hidden = Console(stderr=True), not sys.stderr.isatty()
-    with Progress(*columns, console=console, transient=True, disable=hidden) as bar:
-        task = bar.add_task(name, total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)

@@ -10,7 +10,7 @@ import polars as pl
 
 from aucmax.paper.data.registry import DataFile, Dataset
 from aucmax.reading.byte_streams import DamagedFileError, unpacked
-from aucmax.reading.libsvm import BadLineError, parse_lines
+from aucmax.reading.libsvm import BadLineError, parse_text
 from aucmax.reading.text import is_number
 from aucmax.runtime.memory import format_bytes
 
@@ -67,7 +67,7 @@ def _read_text(path: Path, dataset: Dataset, file: DataFile) -> bytes:
 
 def _parse_libsvm(text: bytes, dataset: Dataset) -> tuple[np.ndarray, np.ndarray]:
     try:
-        rows, labels = parse_lines(text.splitlines(keepends=True), dataset.features)
+        rows, labels = parse_text(text, dataset.features)
     except BadLineError as error:
         at, line = error.args
         raise _FaultError(

@@ -138,18 +138,10 @@ _NOTES = {
 def _dataset(
     name: str, format: Format, features: int, ratio: float, classes: str, positive: str
 ) -> Dataset:
-    return Dataset(
-        name=name,
-        format=format,
-        features=features,
-        classes=tuple(classes.split()),
-        positive=tuple(positive.split()),
-        ratio=ratio,
-        train=_TRAIN[name],
-        test=_TEST.get(name, ()),
-        substitute=_SUBSTITUTES.get(name),
-        note=_NOTES.get(name, ""),
-    )
+    labels, positives = tuple(classes.split()), tuple(positive.split())
+    train, test, stand_in = _TRAIN[name], _TEST.get(name, ()), _SUBSTITUTES.get(name)
+    note = _NOTES.get(name, "")
+    return Dataset(name, format, features, labels, positives, ratio, train, test, stand_in, note)
 
 
 _TABLE_1 = (

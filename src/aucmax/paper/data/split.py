@@ -8,13 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from aucmax.paper.data.downloads import (
-    DataMissingError,
-    DownloadError,
-    data_folders,
-    fetch_files,
-    require,
-)
+from aucmax.paper.data import downloads
+from aucmax.paper.data.downloads import DataMissingError, DownloadError
 from aucmax.paper.data.registry import DataFile, Dataset, find_dataset
 
 
@@ -56,27 +51,22 @@ def load_dataset(
     seed : int
         Seed of the random split; a published split does not use it.
     data_dir : path, optional
-        Mirror folder to search first; ``AUCMAX_DATA`` by default. The cache comes after it.
+        Mirror folder to search before the cache; ``AUCMAX_DATA`` by default.
     download : bool
-        Whether to download missing files into the cache.
-
-    Returns
-    -------
-    Split
-        If some of the paper's files are missing, but those of the data set's substitute protocol are
-        not, the split follows the substitute, which ``Split.substitute`` describes.
+        Whether to download missing files into the cache. If some are still missing, a data set with a
+        substitute protocol is split by that, and ``Split.substitute`` describes it.
     """
     dataset = find_dataset(name)
-    folders = data_folders(data_dir)
+    folders = downloads.data_folders(data_dir)
     try:
         if download:
-            fetch_files(dataset, folders)
-        paths = require(dataset, dataset.files, folders)
+            downloads.fetch_files(dataset, folders)
+        paths = downloads.require(dataset, dataset.files, folders)
     except (DataMissingError, DownloadError) as missing:
         if dataset.substitute is None:
             raise
         try:
-            paths = require(dataset, dataset.substitute.files, folders)
+            paths = downloads.require(dataset, dataset.substitute.files, folders)
         except DataMissingError:
             raise missing from None
         return _random_split(dataset, *_join(dataset, paths), seed, dataset.substitute.sentence)
