@@ -99,6 +99,8 @@ def test_a_libsvm_file_has_a_target_and_numbered_features(tmp_path):
         read_table(path)
     with pytest.raises(TableError, match="indices rise from 1"):
         read_table(write(path, "1 0:2 1:3\n"))
+    with pytest.raises(TableError, match=r"Row 70 \(from 0; line 71 of .* \('1 3:1 2:1'\)"):
+        read_table(write(path, "1 1:2\n" * 70 + "1 3:1 2:1\n" + "1 1:2\n" * 70))
     with pytest.raises(TableError, match="is empty"):
         read_table(write(path, ""))
 
@@ -121,6 +123,23 @@ def test_the_dialect_is_told_from_the_first_line(tmp_path, text, expected):
     assert read_table(path).to_dict(as_series=False) == expected
     (part,) = table_batches(path)
     assert part.to_dict(as_series=False) == expected
+
+
+@pytest.mark.parametrize("piece", [5000, 2**24])
+def test_a_table_read_in_parts_is_the_table_read_whole(tmp_path, monkeypatch, piece):
+    monkeypatch.setattr(byte_streams, "PIECE", piece)
+    rows = [
+        "1.5,x",
+        "nan,y",
+        "",
+        "3,z",
+        '4,"blank\n\nlines"',
+    ] * 10_000
+    path = write(tmp_path / "t.csv", "a,b\n" + "\n".join(rows) + "\n\n\n")
+    whole = read_table(path)
+    assert whole.height == 50_000
+    assert whole["a"].null_count() == 20_000
+    assert_frame_equal(pl.concat(list(table_batches(path))), whole)
 
 
 def test_a_number_column_may_turn_to_decimals_or_text_late(tmp_path):

@@ -198,12 +198,11 @@ def _parse(piece: Piece, types: Mapping[str, Any], first_row: int) -> pl.DataFra
     schema = {name: types.get(name, pl.String) for name in header.names}
     try:
         frame = header.parse(source, schema=schema)
-    except pl.exceptions.PolarsError:
-        _check_rows(piece, first_row)
-    else:
         if frame[:, -1].null_count():  # polars fills up short rows
             _check_rows(piece, first_row)
         return frame
+    except pl.exceptions.PolarsError:
+        _check_rows(piece, first_row)
     try:
         frame = header.parse(source, schema=dict.fromkeys(schema, pl.String))
     except pl.exceptions.PolarsError as error:

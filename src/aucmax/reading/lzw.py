@@ -14,31 +14,29 @@ def unpack_lzw(packed: bytes) -> Iterator[bytes]:
     literals = [bytes([i]) for i in range(256)]
     table = literals + [b""] * may_clear
     out: list[bytes] = []
-    size, bits, previous = 0, 9, b""
-    position = group = 8 * 3  # in bits; codes of one width come in groups of eight
-    while position + bits <= 8 * len(packed):
-        at = position >> 3
-        code = int.from_bytes(packed[at : at + 3], "little") >> (position & 7) & ((1 << bits) - 1)
-        position += bits
-        if code == 256 and may_clear:
-            position = group + -(-(position - group) // (8 * bits)) * 8 * bits
-            table, bits, previous, group = [*literals, b""], 9, b"", position
-            continue
-        if code < len(table):
-            entry = table[code]
-        elif code == len(table) and previous:
-            entry = previous + previous[:1]
-        else:
-            raise EOFError(f"code {code} comes before it is defined")
-        out.append(entry)
-        size += len(entry)
-        if size >= 2**20:
+    at, bits, previous = 3, 9, b""
+    while at < len(packed):
+        group = packed[at : at + bits]  # eight codes of one width
+        at += bits
+        for i in range(8 * len(group) // bits):
+            code = int.from_bytes(group, "little") >> (i * bits) & ((1 << bits) - 1)
+            if code == 256 and may_clear:
+                table, bits, previous = [*literals, b""], 9, b""
+                break
+            if code < len(table):
+                entry = table[code]
+            elif code == len(table) and previous:
+                entry = previous + previous[:1]
+            else:
+                raise EOFError(f"code {code} comes before it is defined")
+            out.append(entry)
+            if previous and len(table) < 1 << widest:
+                table.append(previous + entry[:1])
+            previous = entry
+            if len(table) == 1 << bits and bits < widest:
+                bits += 1
+                break
+        if len(out) >= 512:
             yield b"".join(out)
-            out, size = [], 0
-        if previous and len(table) < 1 << widest:
-            table.append(previous + entry[:1])
-        previous = entry
-        if len(table) == 1 << bits and bits < widest:
-            position = group + -(-(position - group) // (8 * bits)) * 8 * bits
-            bits, group = bits + 1, position
+            out = []
     yield b"".join(out)

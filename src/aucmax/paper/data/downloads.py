@@ -33,10 +33,6 @@ _CHUNK = 1 << 18
 _CACHES = {"win32": ("LOCALAPPDATA", "AppData/Local"), "darwin": ("", "Library/Caches")}
 
 
-class DataMissingError(FileNotFoundError):
-    """A data file is neither in the mirror folder nor in the cache."""
-
-
 class DownloadError(OSError):
     """A data file could not be downloaded."""
 
@@ -60,28 +56,23 @@ def data_folders(data_dir: str | os.PathLike[str] | None = None) -> list[Path]:
     return [Path(each).expanduser() for each in (mirror, cache) if each]
 
 
-def find_files(files: tuple[DataFile, ...], folders: list[Path]) -> dict[DataFile, Path]:
-    """Return the first copy of each file, plain or compressed, without the files that are missing."""
-    found = {}
-    for file in files:
-        paths = (folder / (file.name + suffix) for folder in folders for suffix in SUFFIXES)
-        if path := next((path for path in paths if path.is_file()), None):
-            found[file] = path
-    return found
+def find_file(file: DataFile, folders: list[Path]) -> Path | None:
+    """Return the first copy of a file, plain or compressed."""
+    paths = (folder / (file.name + suffix) for folder in folders for suffix in SUFFIXES)
+    return next((path for path in paths if path.is_file()), None)
 
 
-def require(dataset: Dataset, files: tuple[DataFile, ...], folders: list[Path]) -> dict[DataFile, Path]:
-    """Find each file; name the first that is missing, with the command that fetches it."""
-    paths = find_files(files, folders)
-    for file in files:
-        if file not in paths:
-            searched = (f"{each}{'' if each.is_dir() else ' (no such folder)'}" for each in folders)
-            raise DataMissingError(
-                f"{dataset.name} needs the file {file.name} (plain, .gz, .bz2, .xz or .Z), which is "
-                f"not in {' or '.join(searched)}; run aucmax datasets fetch {dataset.name}, or set "
-                "AUCMAX_DATA to the folder that holds it."
-            )
-    return paths
+def find_files(dataset: Dataset, folders: list[Path]) -> tuple[str, dict[DataFile, Path]]:
+    """Find the files of a data set, or else those of its substitute.
+
+    Return "present", "substitute" or "missing", and the files found.
+    """
+    stand_in = dataset.substitute.files if dataset.substitute else ()
+    for state, files in (("present", dataset.files), ("substitute", stand_in)):
+        found = {file: path for file in files if (path := find_file(file, folders))}
+        if found and len(found) == len(files):
+            return state, found
+    return "missing", {file: path for file in dataset.files if (path := find_file(file, folders))}
 
 
 @dataclass(frozen=True)
@@ -96,16 +87,11 @@ class DatasetStatus:
 
 def dataset_status(data_dir: str | os.PathLike[str] | None = None) -> list[DatasetStatus]:
     """Return, for each data set, whether its files are there, their paths and their bytes on disk."""
-    folders, rows = data_folders(data_dir), []
-    for name, dataset in DATASETS.items():
-        found = find_files(dataset.files, folders)
-        state = "present" if len(found) == len(dataset.files) else "missing"
-        if state == "missing" and dataset.substitute:
-            stand_in = find_files(dataset.substitute.files, folders)
-            if len(stand_in) == len(dataset.substitute.files):
-                state, found = "substitute", stand_in
+    rows = []
+    for dataset in DATASETS.values():
+        state, found = find_files(dataset, data_folders(data_dir))
         size = sum(path.stat().st_size for path in found.values())
-        rows.append(DatasetStatus(name, state, tuple(found.values()), size))
+        rows.append(DatasetStatus(dataset.name, state, tuple(found.values()), size))
     return rows
 
 
@@ -124,8 +110,9 @@ def fetch(name: str | Dataset, *, data_dir: str | os.PathLike[str] | None = None
 
 def fetch_files(dataset: Dataset, folders: list[Path]) -> tuple[Path, ...]:
     """Find each file in ``folders`` or download it into the last of them."""
-    found = find_files(dataset.files, folders)
-    return tuple(found.get(file) or _fetch_one(dataset, file, folders[-1]) for file in dataset.files)
+    return tuple(
+        find_file(file, folders) or _fetch_one(dataset, file, folders[-1]) for file in dataset.files
+    )
 
 
 def _fetch_one(dataset: Dataset, file: DataFile, folder: Path) -> Path:

@@ -38,7 +38,13 @@ def read_rows(path: Path, dataset: Dataset, file: DataFile) -> tuple[np.ndarray,
         text = _read_text(path, dataset, file)
         X, codes = (_parse_libsvm if dataset.format == "libsvm" else _parse_table)(text, dataset)
         _check_rows(text, X, codes, dataset)
-        _check_counts(codes, dataset, file)
+        if codes.size != file.rows:
+            raise _FaultError(f"it has {codes.size:,} rows where {file.name} has {file.rows:,}")
+        counts = np.bincount(codes, minlength=len(dataset.classes))
+        for label, rows, count in zip(dataset.classes, file.counts, counts, strict=False):
+            if rows != count:
+                fault = f"it has {count:,} rows of class {label} where {file.name} has {rows:,}"
+                raise _FaultError(fault)
     except DamagedFileError as error:
         reason = f"it is cut off or damaged ({error.args[1]})"
         raise WrongFileError(path, reason, dataset.name) from None
@@ -130,14 +136,3 @@ def _check_rows(text: bytes, X: np.ndarray, codes: np.ndarray, dataset: Dataset)
         raise _FaultError(
             f"line {row + 1} has the label {label!r}, but {dataset.name} knows only {known}"
         )
-
-
-def _check_counts(codes: np.ndarray, dataset: Dataset, file: DataFile) -> None:
-    if codes.size != file.rows:
-        raise _FaultError(f"it has {codes.size:,} rows where {file.name} has {file.rows:,}")
-    counts = np.bincount(codes, minlength=len(dataset.classes))
-    for label, expected, count in zip(dataset.classes, file.counts, counts, strict=False):
-        if expected != count:
-            raise _FaultError(
-                f"it has {count:,} rows of class {label} where {file.name} has {expected:,}"
-            )

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
 from aucmax.paper.data import downloads
-from aucmax.paper.data.downloads import DataMissingError, DownloadError
+from aucmax.paper.data.downloads import DownloadError
 from aucmax.paper.data.registry import DataFile, Dataset, find_dataset
+
+
+class DataMissingError(FileNotFoundError):
+    """A data file is neither in the mirror folder nor in the cache."""
 
 
 @dataclass(frozen=True)
@@ -58,17 +63,16 @@ def load_dataset(
     """
     dataset = find_dataset(name)
     folders = downloads.data_folders(data_dir)
-    try:
-        if download:
-            downloads.fetch_files(dataset, folders)
-        paths = downloads.require(dataset, dataset.files, folders)
-    except (DataMissingError, DownloadError) as missing:
-        if dataset.substitute is None:
-            raise
+    failure = None
+    if download:
         try:
-            paths = downloads.require(dataset, dataset.substitute.files, folders)
-        except DataMissingError:
-            raise missing from None
+            downloads.fetch_files(dataset, folders)
+        except DownloadError as error:
+            failure = error
+    state, paths = downloads.find_files(dataset, folders)
+    if state == "missing":
+        raise failure or _missing(dataset, paths, folders)
+    if dataset.substitute and state == "substitute":
         return _random_split(dataset, *_join(dataset, paths), seed, dataset.substitute.sentence)
     X, codes = _join(dataset, {file: paths[file] for file in dataset.train})
     if not dataset.test:
@@ -77,6 +81,16 @@ def load_dataset(
     positive = _positive(dataset, np.concatenate([codes, test_codes]))
     y, y_test = (np.isin(part, positive).astype(int) for part in (codes, test_codes))
     return Split(dataset.name, X, y, X_test, y_test)
+
+
+def _missing(dataset: Dataset, found: Collection[DataFile], folders: list[Path]) -> DataMissingError:
+    file = next(file for file in dataset.files if file not in found)
+    searched = (f"{each}{'' if each.is_dir() else ' (no such folder)'}" for each in folders)
+    return DataMissingError(
+        f"{dataset.name} needs the file {file.name} (plain, .gz, .bz2, .xz or .Z), which is not in "
+        f"{' or '.join(searched)}; run aucmax datasets fetch {dataset.name}, or set AUCMAX_DATA to the "
+        "folder that holds it."
+    )
 
 
 def _join(dataset: Dataset, paths: dict[DataFile, Path]) -> tuple[np.ndarray, np.ndarray]:
