@@ -65,7 +65,7 @@ def read(file: TableFile, schema: Mapping[str, Any]) -> pl.DataFrame:
     with unpacked(file.path) as stream:
         header = _read_header(file, stream)[0]
     source: Path | bytes = file.path
-    if header.has_note or is_packed(file.path) or _ends_blank(file.path):
+    if header.has_note or is_packed(file.path):
         source = header.named(join_pieces((piece.text for piece in _pieces(file)), file.path))
     types = {name: schema[name] for name in header.names if name in schema}
     options: dict[str, Any] = {"new_columns": header.names, "schema_overrides": types}
@@ -77,6 +77,8 @@ def read(file: TableFile, schema: Mapping[str, Any]) -> pl.DataFrame:
     except pl.exceptions.PolarsError:
         # Read in pieces, which cleans values first, or names the fault and its line.
         return pl.concat(list(batches(file, schema or dict.fromkeys(header.names, pl.String))))
+    if source is file.path and len(header.names) > 1:
+        frame = frame.head(max(0, frame.height - _blank_lines_at_end(file.path)))
     if not frame.height:
         raise TableError(f"{file.path} has a header and no rows.")
     if frame[:, -1].null_count():  # polars fills up short rows
@@ -181,11 +183,12 @@ def _pieces(file: TableFile) -> Iterator[Piece]:
                 yield Piece(header, text, line)
 
 
-def _ends_blank(path: Path) -> bool:
-    """Return whether a file ends with a blank line, which polars takes for a row of missing values."""
+def _blank_lines_at_end(path: Path) -> int:
+    """Count the blank lines that end a file; polars takes each for a row of missing values."""
     with open(path, "rb") as file:
-        file.seek(max(0, path.stat().st_size - 3))
-        return file.read().endswith((b"\n\n", b"\n\r\n"))
+        file.seek(max(0, path.stat().st_size - 4096))
+        tail = file.read()
+    return max(0, tail[len(tail.rstrip(b"\r\n")) :].count(b"\n") - 1)
 
 
 # --- values

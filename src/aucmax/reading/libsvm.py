@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from sklearn.datasets import load_svmlight_file
 
 from aucmax.reading.byte_streams import TableFile, check_memory, line_pieces, unpacked
 from aucmax.reading.frames import RowError, TableError, shown
@@ -55,6 +54,8 @@ def parse_text(text: bytes, width: int) -> tuple[Any, np.ndarray]:
 
 
 def _load(text: bytes, width: int) -> tuple[Any, np.ndarray]:
+    from sklearn.datasets import load_svmlight_file  # slow to load, and only these files need it
+
     file = io.BytesIO(text)
     X, y = load_svmlight_file(file, n_features=width, zero_based=False, dtype=np.float32)
     return X, y

@@ -116,7 +116,7 @@ def fetch_files(dataset: Dataset, folders: list[Path]) -> tuple[Path, ...]:
 
 
 def _fetch_one(dataset: Dataset, file: DataFile, folder: Path) -> Path:
-    from aucmax.paper.data.formats import WrongFileError, read_rows  # loads polars and scikit-learn
+    from aucmax.paper.data.formats import WrongFileError, read_rows  # loads polars
 
     final = folder / unquote(PurePosixPath(urlsplit(file.url).path).name)
     part = folder / f".{final.name}.part"

@@ -95,7 +95,7 @@ def _missing(dataset: Dataset, found: Collection[DataFile], folders: list[Path])
 
 def _join(dataset: Dataset, paths: dict[DataFile, Path]) -> tuple[np.ndarray, np.ndarray]:
     """Read some files of a data set and join their rows."""
-    from aucmax.paper.data.formats import read_rows  # loads polars and scikit-learn
+    from aucmax.paper.data.formats import read_rows  # loads polars
 
     parts = [read_rows(path, dataset, file) for file, path in paths.items()]
     if len(parts) == 1:
