@@ -3,6 +3,7 @@
 import bz2
 import errno
 import gzip
+import io
 import json
 import lzma
 import pickle
@@ -29,8 +30,10 @@ from aucmax.paper.data import (
     load_dataset,
 )
 from aucmax.paper.data import downloads as files
-from aucmax.paper.data.formats import WrongFileError, read_rows, unpack_lzw
+from aucmax.paper.data.formats import WrongFileError, read_rows
 from aucmax.paper.data.registry import DataFile, Substitute
+from aucmax.reading.byte_streams import unpacked
+from aucmax.runtime.output_files import open_own
 
 PACK = {"": bytes, ".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress}
 
@@ -200,7 +203,8 @@ def test_a_z_file_is_unpacked(tmp_path, widest, clear_at):
     rng = np.random.default_rng(0)
     text = bytes(rng.choice(list(b"box,\n"), 30_000, p=[0.5, 0.1, 0.1, 0.2, 0.1]).astype(np.uint8))
     packed = pack_lzw(text, widest, clear_at)
-    assert unpack_lzw(packed) == text
+    with unpacked(put(tmp_path, packed, "toy.Z")) as stream:
+        assert stream.read() == text
     try:
         known = subprocess.run(["gzip", "-dc"], input=packed, capture_output=True, check=False)
     except FileNotFoundError:
@@ -229,20 +233,24 @@ def test_a_damaged_z_file_is_named(tmp_path):
 
 
 BAD = [
-    ("csv", b"1,2,a\n3,x,c\n5,6,b\n7,8,c", r"line 2 cannot be read \('x' is no number\)"),
-    ("csv", b"1,2,a\n3,4,c\n5,b\n7,8,c", "line 3 cannot be read .2 fields instead of 3"),
-    ("csv", b"1,2,a\n3,4,5,c\n5,6,b\n7,8,c", "line 2 cannot be read .4 fields instead of 3"),
-    ("csv", b"1,2,a\n3,nan,c\n5,6,b\n7,8,c", "line 2 cannot be read .'nan' is no number"),
+    ("csv", b"1,2,a\n3,x,c\n5,6,b\n7,8,c", "line 2 has 'x', which is no number"),
+    ("csv", b"1,2,a\n3,4,c\n5,b\n7,8,c", "line 3 has 2 fields instead of 3"),
+    ("csv", b"1,2,a\n3,4,5,c\n5,6,b\n7,8,c", "line 2 has 4 fields instead of 3"),
+    ("csv", b"1,2,a\n3,nan,c\n5,6,b\n7,8,c", "line 2 has a value that is not a finite number"),
     ("csv", b"1,2,a\n3,4,c\n5,6,z\n7,8,c", "line 3 has the label 'z', but toy knows only a, b, c"),
     ("csv", b"1,2,a\n3,4,c\n5,6,b", "has 3 rows where toy.data has 4"),
     ("csv", b"1,2,a\n3,4,c\n5,6,b\n7,8,b", "has 2 rows of class b where toy.data has 1"),
-    ("csv", b"<!DOCTYPE html><html></html>", "holds a web page instead of toy.data"),
+    ("csv", b"<!DOCTYPE html><html></html>", "it is a web page instead of toy.data"),
     ("csv", b"", "is empty"),
-    ("cells", b"b,a\nq,c\no,b\nb,c", "line 2 cannot be read .'q' is none of b, o, x"),
-    ("libsvm", b"1 1:1\n2 3:1\n3 1:1\n3 1:1", "line 2 cannot be read .'3:1' is no feature from 1 to 2"),
-    ("libsvm", b"1 1:1\n2 1:y\n3 1:1\n3 1:1", "line 2 cannot be read .'y' is no number"),
+    ("cells", b"b,a\nq,c\no,b\nb,c", "line 2 has a value other than b, o, x"),
+    (
+        "libsvm",
+        b"1 1:1\n2 3:1\n3 1:1\n3 1:1",
+        "line 2 is not a label and features from 1 to 2 .'2 3:1'",
+    ),
+    ("libsvm", b"1 1:1\n2 1:y\n3 1:1\n3 1:1", "line 2 is not a label and features .* .'2 1:y'"),
     ("libsvm", b"1 1:1\n2 1:1\n4 1:1\n3 1:1", "line 3 has the label '4', but toy knows only 1, 2, 3"),
-    ("libsvm", b"1 1:1\n2 1:1\nq 1:1\n3 1:1", "line 3 cannot be read .'q' is no number"),
+    ("libsvm", b"1 1:1\n2 1:1\nq 1:1\n3 1:1", "line 3 is not a label and features .* .'q 1:1'"),
 ]
 
 
@@ -502,9 +510,9 @@ def test_a_kept_part_longer_than_the_file_is_begun_anew(site, cache, monkeypatch
 @pytest.mark.parametrize(
     ("body", "why"),
     [
-        (b"<html>moved</html>", "what came holds a web page"),
-        (gzip.compress(b"1,2,a\n", mtime=0), "what came has 1 rows where toy.data has 4"),
-        (gzip.compress(TEXT["csv"] * 99, mtime=0)[:-9], "what came is cut off or damaged"),
+        (b"<html>moved</html>", "it is a web page"),
+        (gzip.compress(b"1,2,a\n", mtime=0), "it has 1 rows where toy.data has 4"),
+        (gzip.compress(TEXT["csv"] * 99, mtime=0)[:-9], "it is cut off or damaged"),
     ],
 )
 def test_a_wrong_file_is_removed(site, cache, body, why):
@@ -548,11 +556,15 @@ def test_without_network_a_substitute_at_hand_is_used(cache):
 
 
 def test_a_full_disk(site, cache, monkeypatch):
-    def full(out, chunk):
-        raise OSError(errno.ENOSPC, "No space left on device")
+    class FullDisk(io.BytesIO):
+        def write(self, chunk):
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    def open_part(path, mode):
+        return FullDisk() if path.suffix == ".part" else open_own(path, mode)
 
     site.body = bytes(300_000)
-    monkeypatch.setattr(files, "_write", full)
+    monkeypatch.setattr(files, "open_own", open_part)
     with pytest.raises(OSError, match=r"is full; toy\.data\.gz needs 0\.3 MB: free some space"):
         fetch(small(url=site.url))
     assert left(cache) == []

@@ -3,7 +3,7 @@
 import polars as pl
 import pytest
 
-from aucmax.reading import delimited
+from aucmax.reading import byte_streams
 from aucmax.reading.read import read_table, table_batches
 from aucmax.tables import TableError
 
@@ -29,7 +29,7 @@ REFUSED = {
         r"in row 1 \(from 0; line 3 of .*\) is not closed",
     ),
     "text after a quote": (GOOD + '1,2,"Ba"th,4,0\n' + MORE, "line 3 cannot be read"),
-    "inches": (GOOD + '1,2,5" pipe,4,0\n' + MORE, r'quote \("\) in line 3 is a part of its value'),
+    "inches": (GOOD + '1,2,5" pipe,4,0\n' + MORE, r'quote \("\) in line 3 is part of its value'),
     "not UTF-8": (GOOD + "1,2,caf\xe9,4,0\n" + MORE, "line 3 has the byte 0xe9"),
 }
 
@@ -78,7 +78,7 @@ def test_good_files_are_read_with_the_columns_wanted(tmp_path, read):
 
 
 def test_a_bad_row_in_a_later_piece_is_counted_in_the_whole_file(tmp_path, monkeypatch):
-    monkeypatch.setattr(delimited, "PIECE", 64)
+    monkeypatch.setattr(byte_streams, "PIECE", 64)
     path = tmp_path / "t.csv"
     quoted = '1,2,"Rye,\nor so",4,0\n'  # a row on two lines
     path.write_text(HEAD + quoted + GOOD * 40 + "1,5,2,Bath,4,0\n" + MORE)

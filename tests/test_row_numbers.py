@@ -6,7 +6,7 @@ import pytest
 
 from aucmax import KernelAUCClassifier, LinearAUCClassifier, save_model
 from aucmax.cli.predict import run_predict
-from aucmax.reading import delimited
+from aucmax.reading import byte_streams
 from aucmax.reading.read import table_batches
 from aucmax.report.column_table import confident_mistakes
 from aucmax.tables import TableError, TableModel, fit_table
@@ -99,7 +99,7 @@ def predict(model, path, folder, rows):
 @pytest.mark.parametrize("piece", [64, 2**24])
 @pytest.mark.parametrize("value", [float("inf"), "many"])
 def test_predict_counts_over_batches_and_pieces(model, tmp_path, monkeypatch, piece, value):
-    monkeypatch.setattr(delimited, "PIECE", piece)
+    monkeypatch.setattr(byte_streams, "PIECE", piece)
     path = tmp_path / "t.csv"
     frame = table().with_columns(note=pl.Series(["two\nlines"] + ["one"] * 59))
     with_value("x", 47, value, frame.with_columns(pl.col("x").cast(pl.String))).write_csv(path)
@@ -131,7 +131,7 @@ def test_rows_of_a_file_for_arrays_have_their_line(tmp_path):
 def test_libsvm_rows_are_those_that_hold_something(tmp_path):
     path = tmp_path / "t.libsvm"
     path.write_text("# made by hand\n1 1:2\n\n0 1:3\n1 x\n")
-    with pytest.raises(TableError, match=r"Row 2 \(from 0; line 5 of .*\) is not as LIBSVM writes it"):
+    with pytest.raises(TableError, match=r"Row 2 \(from 0; line 5 of .*\) is not in the LIBSVM format"):
         list(table_batches(path))
     rows = "".join(f"{i % 2} 1:{i}.5 2:{i * i % 7}\n" for i in range(30))
     path.write_text("# made by hand\n" + rows + "1 1:1e39\n")

@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
-from aucmax.reading import delimited as delimited_module
+from aucmax.reading import byte_streams
 from aucmax.reading.frames import as_frame, frame_hash
 from aucmax.reading.read import column_names
 from aucmax.tables import TableError, read_table, table_batches
@@ -77,7 +77,7 @@ def test_a_zst_file_is_read(tmp_path):
 def test_pieces_end_where_lines_end_and_not_within_quotes(tmp_path, monkeypatch):
     table = small(500)
     table.write_csv(tmp_path / "t.csv")
-    monkeypatch.setattr(delimited_module, "PIECE", 64)
+    monkeypatch.setattr(byte_streams, "PIECE", 64)
     schema = {"age": pl.Int64, "pay": pl.Float64, "old": pl.Boolean}
     parts = list(table_batches(tmp_path / "t.csv", rows=100, schema=schema))
     assert_frame_equal(pl.concat(parts), table)
@@ -95,10 +95,12 @@ def test_a_libsvm_file_has_a_target_and_numbered_features(tmp_path):
     assert wider["f6"].to_list() == [0, 0, 0]
     assert wider["f1"].to_list() == [0.5, 0, 0]
     write(path, "1 1:2\n1 2:x\n")
-    with pytest.raises(TableError, match=r"Row 1 \(from 0; line 2 of .* LIBSVM writes it \('1 2:x'\)"):
+    with pytest.raises(TableError, match=r"Row 1 \(from 0; line 2 of .* the LIBSVM format \('1 2:x'\)"):
         read_table(path)
-    with pytest.raises(TableError, match="places rising from 1"):
+    with pytest.raises(TableError, match="indices rise from 1"):
         read_table(write(path, "1 0:2 1:3\n"))
+    with pytest.raises(TableError, match=r"Row 70 \(from 0; line 71 of .* \('1 3:1 2:1'\)"):
+        read_table(write(path, "1 1:2\n" * 70 + "1 3:1 2:1\n" + "1 1:2\n" * 70))
     with pytest.raises(TableError, match="is empty"):
         read_table(write(path, ""))
 
@@ -121,6 +123,23 @@ def test_the_dialect_is_told_from_the_first_line(tmp_path, text, expected):
     assert read_table(path).to_dict(as_series=False) == expected
     (part,) = table_batches(path)
     assert part.to_dict(as_series=False) == expected
+
+
+@pytest.mark.parametrize("piece", [5000, 2**24])
+def test_a_table_read_in_parts_is_the_table_read_whole(tmp_path, monkeypatch, piece):
+    monkeypatch.setattr(byte_streams, "PIECE", piece)
+    rows = [
+        "1.5,x",
+        "nan,y",
+        "",
+        "3,z",
+        '4,"blank\n\nlines"',
+    ] * 10_000
+    path = write(tmp_path / "t.csv", "a,b\n" + "\n".join(rows) + "\n\n\n")
+    whole = read_table(path)
+    assert whole.height == 50_000
+    assert whole["a"].null_count() == 20_000
+    assert_frame_equal(pl.concat(list(table_batches(path))), whole)
 
 
 def test_a_number_column_may_turn_to_decimals_or_text_late(tmp_path):
@@ -168,12 +187,12 @@ BAD_FILES = {
         r"UTF-8 text: line 3 has the byte 0xe9.*iconv",
     ),
     "latin-1 header": ("t.csv", "a,é\n1,x\n".encode("latin-1"), "line 1 has the byte 0xe9"),
-    "utf-16": ("t.csv", "a,b\n1,x\n".encode("utf-16"), "it is UTF-16"),
+    "utf-16": ("t.csv", "a,b\n1,x\n".encode("utf-16"), "is UTF-16 text"),
     "duplicate names": ("t.csv", "a,b,a \n1,2,3\n", "more than one column named 'a'"),
     "no header": ("t.csv", "1,2\n3,4\n", "begins with a row of numbers"),
     "parquet by another name": ("t.csv", b"PAR1xxxx", "is a Parquet file"),
     "excel by another name": ("t.csv", b"PK\x03\x04xxxx", "Excel"),
-    "unknown ending": ("t.xlsx", b"PK", r"no ending that tells its format.*\.csv"),
+    "unknown ending": ("t.xlsx", b"PK", r"no ending of a known format.*\.csv"),
     "cut off": ("t.csv.gz", gzip.compress(b"a,b\n" + b"1,2\n" * 9000)[:-20], "cut off or damaged"),
     "cut off zst": ("t.csv.zst", b"\x28\xb5\x2f\xfd\x00\x01", "cut off or damaged"),
     "no parquet": ("t.parquet", b"no such thing", "is no Parquet file"),
@@ -205,7 +224,7 @@ def test_a_quote_within_a_value_is_named_with_its_line(tmp_path):
     rows = [f"{i},pipe,yes" for i in range(300)]
     rows[100] = '0,5" pipe,yes'
     path = write(tmp_path / "t.csv", "a,b,c\n" + "\n".join(rows))
-    with pytest.raises(TableError, match="in line 102 is a part of its value, double it"):
+    with pytest.raises(TableError, match="in line 102 is part of its value, double it"):
         read_table(path)
 
 

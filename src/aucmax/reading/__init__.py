@@ -1,1 +1,1 @@
-"""Tables from files and frames: what is read, and said where it cannot be."""
+"""Read tables from files and frames, and explain what cannot be read."""

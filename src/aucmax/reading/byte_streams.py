@@ -1,4 +1,4 @@
-"""Files as bytes: what a name says of them, unpacked as they are read."""
+"""Files as bytes: the format by the name, and the content unpacked as it is read."""
 
 from __future__ import annotations
 
@@ -9,44 +9,46 @@ import importlib
 import io
 import lzma
 import zlib
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from typing import IO, Any
 
 import polars as pl
 
-from aucmax.reading.frames import TableError
+from aucmax.reading.frames import TableError, reason_of
+from aucmax.reading.lzw import unpack_lzw
 from aucmax.runtime import memory
+from aucmax.runtime.spelling import nearest
 
-__all__ = ["TableFile", "file_hash", "find_table", "read_all", "unpacked", "whole_lines"]
-
-#: Bytes read at a time, and of the longest line.
-PIECE = 2**23
+#: Bytes read at a time, and bytes of the longest line.
+PIECE = 2**24
 LONGEST_LINE = 2**27
 
-_FORMATS = {
-    ".csv": "text",
-    ".txt": "text",
-    ".tsv": "text",
-    ".tab": "text",
-    ".parquet": "parquet",
-    ".pq": "parquet",
-    ".arrow": "arrow",
-    ".feather": "arrow",
-    ".ipc": "arrow",
-    ".libsvm": "libsvm",
-    ".svmlight": "libsvm",
-    ".svm": "libsvm",
+_ENDINGS = {
+    "text": (".csv", ".txt", ".tsv", ".tab"),
+    "parquet": (".parquet", ".pq"),
+    "arrow": (".arrow", ".feather", ".ipc"),
+    "libsvm": (".libsvm", ".svmlight", ".svm"),
 }
+_FORMATS = {ending: name for name, endings in _ENDINGS.items() for ending in endings}
 _PACKED = (".gz", ".bz2", ".xz", ".zst")
+
+#: Errors of unpacking a damaged file; an OSError of the system has a number.
+_DAMAGE = (EOFError, OSError, zlib.error, lzma.LZMAError)
+
+
+class DamagedFileError(TableError):
+    """A packed file cannot be unpacked; ``args`` are the path and the reason."""
+
+    def __str__(self) -> str:
+        return "{} is cut off or damaged ({}); download or pack it again.".format(*self.args)
 
 
 @dataclass(frozen=True)
 class TableFile:
-    """A table on disk: where, in which format, and the ending that says so."""
+    """A table on disk: its path, its format, and the ending that names the format."""
 
     path: Path
     format: str  # text, parquet, arrow or libsvm
@@ -54,138 +56,126 @@ class TableFile:
 
 
 def find_table(path: str | Path) -> TableFile:
-    """Look at a file's name; a missing file, a folder and an unknown ending are refused."""
+    """Find a file's format by its name; refuse a missing file, a folder and an unknown ending."""
     path = Path(path)
     if path.is_dir():
-        raise IsADirectoryError(
-            f"{path} is a folder; give one file of it, such as {path / 'table.csv'}."
-        )
+        raise IsADirectoryError(f"{path} is a folder; name a file in it.")
     if not path.exists():
         there = [each.name for each in path.parent.iterdir()] if path.parent.is_dir() else []
-        near = get_close_matches(path.name, there, n=1)
-        hint = f" Did you mean {path.with_name(near[0])}?" if near else ""
+        near = nearest(path.name, there)
+        hint = f" Did you mean {path.with_name(near)}?" if near else ""
         raise FileNotFoundError(f"there is no file {path}.{hint}")
     endings = [ending.lower() for ending in path.suffixes]
     if endings and endings[-1] in _PACKED:
         endings.pop()
     if not endings or endings[-1] not in _FORMATS:
         raise TableError(
-            f"{path} has no ending that tells its format; known are {' '.join(_FORMATS)}, each also "
-            f"with {' '.join(_PACKED)} after it. Save it as one of these, a spreadsheet as .csv."
+            f"{path} has no ending of a known format. Known are {' '.join(_FORMATS)}, also followed by "
+            f"{' '.join(_PACKED)}. Save the table as one of these, a spreadsheet as .csv."
         )
     return TableFile(path, _FORMATS[endings[-1]], endings[-1])
 
 
 def file_hash(path: str | Path) -> str:
-    """sha256 of a file, as ``sha256sum`` prints it."""
+    """Return the sha256 of a file, as ``sha256sum`` prints it."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 @contextmanager
 def unpacked(path: Path) -> Iterator[IO[bytes]]:
-    """A file's bytes to read from; its first bytes tell how it is packed, not its name."""
+    """Open a file for reading; unpack it if its first bytes are those of a packed file."""
     with open(path, "rb") as raw:
-        magic = raw.read(6)
-        raw.seek(0)
-        unpack = next((how for start, how in _UNPACK.items() if magic.startswith(start)), None)
-        if unpack is None:
-            yield raw
-            return
+        unpack = _unpacker(raw)
         try:
-            yield unpack(raw)
+            yield raw if unpack is None else unpack(raw)
         except Exception as error:
-            if not _tells_of_damage(error):
+            damage = isinstance(error, _DAMAGE) or "Zstd" in type(error).__name__
+            if unpack is None or not damage or getattr(error, "errno", None) is not None:
                 raise
-            reason = str(error).split("\n", 1)[0].rstrip(".") or type(error).__name__
-            raise TableError(f"{path} is cut off or damaged ({reason}); get or pack it anew.") from None
-
-
-def read_all(stream: IO[bytes], path: Path) -> bytes:
-    """All that an unpacked file holds, if it fits into memory twice: as text, and parsed."""
-    parts, size, limit = [], 0, memory.available_bytes()
-    while part := stream.read(PIECE):
-        parts.append(part)
-        size += len(part)
-        if limit is not None and 2 * size > limit:
-            raise TableError(
-                f"{path} unpacks to more than {memory.format_bytes(size)}, and "
-                f"{memory.format_bytes(limit)} of memory is free: unpack it on the disk, or read it "
-                "in parts (table_batches)."
-            )
-    return b"".join(parts)
-
-
-def whole_lines(stream: IO[bytes], path: Path) -> Iterator[list[bytes]]:
-    """The lines of a stream, some at a time, with their ends."""
-    rest, count = b"", 0
-    while more := stream.read(PIECE):
-        rest += more
-        end = rest.rfind(b"\n") + 1
-        if end:
-            lines = io.BytesIO(rest[:end]).readlines()
-            yield lines
-            rest, count = rest[end:], count + len(lines)
-        check_line(path, count + 1, len(rest))
-    if rest:
-        yield [rest]
-
-
-def check_line(path: Path, number: int, size: int) -> None:
-    """Refuse a line without end, which would take all memory."""
-    if size > LONGEST_LINE:
-        raise TableError(
-            f"{path}: line {number} is longer than {memory.format_bytes(LONGEST_LINE)}: the file is "
-            "no table, or its line ends are lost."
-        )
-
-
-def _tells_of_damage(error: Exception) -> bool:
-    """Whether unpacking failed for what is in the file; each way to unpack has its own errors."""
-    if isinstance(error, OSError):
-        return error.errno is None  # else it is the system's
-    return isinstance(error, EOFError | zlib.error | lzma.LZMAError) or "Zstd" in type(error).__name__
+            raise DamagedFileError(path, reason_of(error)) from None
 
 
 def is_packed(path: Path) -> bool:
-    """Whether a file's first bytes are those of a packed one."""
+    """Return whether a file's first bytes are those of a packed file."""
     with open(path, "rb") as raw:
-        return raw.read(6).startswith(tuple(_UNPACK))
+        return _unpacker(raw) is not None
 
 
-def _unpack_zstd(raw: IO[bytes]) -> IO[bytes]:
-    """By Python 3.14's own module or one of two packages; else all at once, by polars."""
+def join_pieces(pieces: Iterable[bytes], path: Path) -> bytes:
+    """Join the content of an unpacked file, if it fits into memory twice: as it is, and parsed."""
+    parts, size = [], 0
+    for piece in pieces:
+        parts.append(piece)
+        size += len(piece)
+        remedy = "unpack it on disk, or read it in parts (table_batches)"
+        check_memory(2 * size, f"{path}, unpacked and parsed, needs more than", remedy)
+    return b"".join(parts)
+
+
+def check_memory(needed: int, what: str, remedy: str) -> None:
+    """Refuse what needs more memory than is free."""
+    free = memory.available_bytes()
+    if free is not None and needed > free:
+        size, left = memory.format_bytes(needed), memory.format_bytes(free)
+        raise TableError(f"{what} {size}, and {left} of memory is free: {remedy}.")
+
+
+def line_pieces(
+    stream: IO[bytes], path: Path, start: bytes = b"", first_line: int = 1
+) -> Iterator[tuple[bytes, int]]:
+    """Cut ``start`` and a stream into pieces of whole lines; yield each with its first line's number.
+
+    A line does not end within quotes. Blank lines begin the next piece, or are the last one.
+    """
+    rest, line, more = start, first_line, b"..."
+    while more:
+        more = stream.read(PIECE)
+        rest += more
+        end = rest.rfind(b"\n") if more else len(rest)
+        if more and rest.count(b'"', 0, end) % 2 and len(rest) < 4 * PIECE:  # else a quote is no quote
+            end = rest.rfind(b"\n", 0, rest.rfind(b'"', 0, end))
+        if written := len(rest[: end + 1].rstrip(b"\r\n")):
+            end = rest.find(b"\n", written) + 1 or len(rest)
+            yield rest[:end], line
+            line += rest.count(b"\n", 0, end)
+            rest = rest[end:]
+        if len(rest) > LONGEST_LINE:  # a line without an end would take all memory
+            raise TableError(
+                f"{path}: line {line} is longer than {memory.format_bytes(LONGEST_LINE)}; the file is "
+                "not a table, or has lost its line ends."
+            )
+    if rest:
+        yield rest, line
+
+
+def _unpacker(raw: IO[bytes]) -> Callable[[IO[bytes]], Any] | None:
+    magic = raw.read(6)
+    raw.seek(0)
+    return next((unpack for start, unpack in _UNPACK.items() if magic.startswith(start)), None)
+
+
+def _open_zstd(raw: IO[bytes]) -> IO[bytes]:
+    """Open a .zst file with Python 3.14 or one of two packages, or else unpack it at once by polars."""
     for module in ("compression.zstd", "backports.zstd"):
-        try:
+        with suppress(ImportError):
             return importlib.import_module(module).ZstdFile(raw)
-        except ImportError:
-            continue
-    try:
+    with suppress(ImportError):
         return importlib.import_module("zstandard").ZstdDecompressor().stream_reader(raw)
-    except ImportError:
-        return _unpack_by_polars(raw)
-
-
-def _unpack_by_polars(raw: IO[bytes]) -> IO[bytes]:
-    """polars unpacks .zst, but only as a part of reading it as text."""
-    # One column of whole lines: a separator and a quote that no text holds.
+    # polars unpacks only what it reads as text: one column, with a separator that no text holds.
+    options: dict[str, Any] = {"separator": "\x01", "quote_char": None, "encoding": "utf8-lossy"}
     try:
-        lines = pl.read_csv(
-            raw.read(),
-            has_header=False,
-            separator="\x01",
-            quote_char=None,
-            schema={"line": pl.String},
-            encoding="utf8-lossy",
-        )
+        lines = pl.read_csv(raw.read(), has_header=False, schema={"line": pl.String}, **options)
     except pl.exceptions.PolarsError as error:
         raise EOFError(str(error)) from None
     return io.BytesIO("\n".join(line or "" for line in lines["line"]).encode())
 
 
+#: How to unpack a file, by its first bytes.
 _UNPACK: dict[bytes, Callable[[IO[bytes]], Any]] = {
     b"\x1f\x8b": lambda raw: gzip.GzipFile(fileobj=raw),
+    b"\x1f\x9d": lambda raw: io.BytesIO(join_pieces(unpack_lzw(raw.read()), Path(raw.name))),
     b"BZh": bz2.BZ2File,
     b"\xfd7zXZ\x00": lzma.LZMAFile,
-    b"\x28\xb5\x2f\xfd": _unpack_zstd,
+    b"\x28\xb5\x2f\xfd": _open_zstd,
 }

@@ -1,7 +1,7 @@
-"""Tables as text: values between commas, semicolons, tabs or bars, the first line naming the columns.
+"""Tables as text: a line of column names, then rows, separated by commas, semicolons, tabs or bars.
 
-A file is read in pieces that end with a line, each parsed by polars, so one larger than memory works.
-What polars refuses is looked at again, slowly, for the line and the reason.
+A file is read in pieces of whole lines, so it may be larger than memory. Polars parses them. What it
+refuses is read again by Python's csv module, slowly, to find the line and the reason.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,137 +17,138 @@ from typing import IO, Any
 
 import polars as pl
 
-from aucmax.reading.byte_streams import TableFile, check_line, is_packed, read_all, unpacked
-from aucmax.reading.frames import RowError, TableError, check_duplicates, shown
-from aucmax.reading.text import MISSING_MARKS, as_number, clean_text, without_marks
+from aucmax.reading.byte_streams import TableFile, is_packed, join_pieces, line_pieces, unpacked
+from aucmax.reading.frames import RowError, TableError, check_duplicates, reason_of, shown
+from aucmax.reading.text import MISSING_MARKS, as_number, clean_text, is_number, without_marks
 
-__all__ = ["line_of_row", "read_text", "text_batches", "text_names"]
+#: Rows from which column types are inferred at first.
+_FIRST_ROWS = 10_000
 
-#: Bytes parsed at a time, and rows that column types are first told from.
-PIECE = 2**24
-_TYPE_ROWS = 10_000
-
-_MARKS = {b"PAR1": "a Parquet file", b"ARROW1": "an Arrow file", b"PK\x03\x04": "a zip or Excel file"}
+_MAGIC = {b"PAR1": "a Parquet file", b"ARROW1": "an Arrow file", b"PK\x03\x04": "a zip or Excel file"}
+_MAGIC |= dict.fromkeys((b"\xff\xfe", b"\xfe\xff"), "UTF-16 text")
 
 
 @dataclass(frozen=True)
 class Header:
-    """The names of a text table's columns, as they are written and as we call them."""
+    """The column names of a text table, and how its rows are written."""
 
     path: Path
-    written: list[str]
     names: list[str]
     separator: str
     first_line: int  # of the rows, from 1
-    noted: bool  # whether a line such as "sep=;", for Excel, comes before it
+    has_note: bool  # whether a line such as "sep=;", for Excel, precedes the names
 
-    def chosen(self, columns: Sequence[str] | None) -> list[int]:
-        """Places of some columns, in the file's order; names it does not have are passed over."""
-        wanted = set(self.names if columns is None else columns)
-        return [i for i, name in enumerate(self.names) if name in wanted]
+    def named(self, text: bytes) -> bytes:
+        """Put a line of column names before some rows: polars counts the values of the first line."""
+        line = io.StringIO()
+        csv.writer(line, delimiter=self.separator, lineterminator="\n").writerow(self.names)
+        return line.getvalue().encode() + text
+
+    def parse(self, source: Path | bytes, **options: Any) -> pl.DataFrame:
+        """Parse a file, or text with a line of column names."""
+        marks = list(MISSING_MARKS)
+        # Without glob=False, polars would take brackets and stars in a file's name for a pattern.
+        return pl.read_csv(source, separator=self.separator, null_values=marks, glob=False, **options)
 
 
-def read_text(
-    file: TableFile, columns: Sequence[str] | None, schema: Mapping[str, Any]
-) -> pl.DataFrame:
-    """A whole text table; types that are not given are told from all values."""
+@dataclass(frozen=True)
+class Piece:
+    """Some rows of a text table, with the number of their first line."""
+
+    header: Header
+    text: bytes
+    first_line: int
+
+
+def read(file: TableFile, schema: Mapping[str, Any]) -> pl.DataFrame:
+    """Read a whole table; infer the types of columns that ``schema`` lacks from all their values."""
     with unpacked(file.path) as stream:
-        header, rest = _read_header(file, stream)
-        source: Any = file.path
-        if packed := is_packed(file.path) or header.noted:
-            source = b"".join([_line(header.written, header), rest, read_all(stream, file.path)])
-    # All columns are read, also where few are wanted: only so a row of too many values shows.
-    options: dict[str, Any] = {
-        "separator": header.separator,
-        "null_values": list(MISSING_MARKS),
-        "schema_overrides": {
-            written: schema[name]
-            for written, name in zip(header.written, header.names, strict=True)
-            if name in schema
-        },
-    }
-    if not packed:
-        options["glob"] = False  # a name with brackets or stars in it is one file's
+        header = _read_header(file, stream)[0]
+    source: Path | bytes = file.path
+    if header.has_note or is_packed(file.path):
+        source = header.named(join_pieces((piece.text for piece in _pieces(file)), file.path))
+    types = {name: schema[name] for name in header.names if name in schema}
+    options: dict[str, Any] = {"new_columns": header.names, "schema_overrides": types}
     try:
         try:
-            frame = pl.read_csv(source, infer_schema_length=_TYPE_ROWS, **options)
+            frame = header.parse(source, infer_schema_length=_FIRST_ROWS, **options)
         except pl.exceptions.ComputeError:  # most often a value unlike the first ones
-            frame = pl.read_csv(source, infer_schema_length=None, **options)
-    except pl.exceptions.PolarsError as error:
-        _find_fault(file)
-        if not schema:
-            _find_fault(file, strict=True)
-            with unpacked(file.path) as stream:
-                hint = _odd_quote(stream)
-            raise TableError(f"{file.path} cannot be read: {_first_line(error)}{hint}.") from None
-        return pl.concat(list(text_batches(file, columns, schema)))  # which cleans values first
-    if len(header.names) > 1 and (blank := _blank_lines_at_end(source)):
-        frame = frame[:-blank]
+            frame = header.parse(source, infer_schema_length=None, **options)
+    except pl.exceptions.PolarsError:
+        # Read in pieces, which cleans values first, or names the fault and its line.
+        return pl.concat(list(batches(file, schema or dict.fromkeys(header.names, pl.String))))
+    if source is file.path and len(header.names) > 1:
+        frame = frame.head(max(0, frame.height - _blank_lines_at_end(file.path)))
     if not frame.height:
-        raise _no_rows(file.path)
-    if frame[:, -1].null_count():
-        _find_fault(file)
-    frame.columns = header.names
-    return frame[:, header.chosen(columns)]
+        raise TableError(f"{file.path} has a header and no rows.")
+    if frame[:, -1].null_count():  # polars fills up short rows
+        row = 0
+        for piece in _pieces(file):
+            row += _check_rows(piece, row)
+    return frame
 
 
-def text_batches(
-    file: TableFile, columns: Sequence[str] | None, schema: Mapping[str, Any]
-) -> Iterator[pl.DataFrame]:
-    """Parts of a text table as they come.
+def batches(file: TableFile, schema: Mapping[str, Any]) -> Iterator[pl.DataFrame]:
+    """Read a table in parts.
 
-    Without a schema types are told from the first part; with one, columns it does not name are text.
+    Without a schema, types are inferred from the first part; with one, columns it lacks are text.
     """
-    with unpacked(file.path) as stream:
-        header, rest = _read_header(file, stream)
-        chosen = header.chosen(columns)
-        types = {name: schema.get(name, pl.String) for name in header.names}
-        first_row, first_line, told = 0, header.first_line, bool(schema)
-        for piece in _pieces(file.path, stream, rest, header):
-            if not told:
-                types |= _told_types(piece, header)
-                told = True
-            frame = _parse(piece, header, types, first_row, first_line)
-            yield frame[:, chosen]
-            first_row, first_line = first_row + frame.height, first_line + piece.count(b"\n")
-        if not first_row:
-            raise _no_rows(file.path)
+    types, first_row = dict(schema), 0
+    for piece in _pieces(file):
+        if not types:
+            types = dict.fromkeys(piece.header.names, pl.String)
+            with suppress(pl.exceptions.PolarsError):  # parsing it as text finds the fault
+                source = piece.header.named(piece.text)
+                types = dict(piece.header.parse(source, infer_schema_length=None).schema)
+        frame = _parse(piece, types, first_row)
+        yield frame
+        first_row += frame.height
+    if not first_row:
+        raise TableError(f"{file.path} has a header and no rows.")
 
 
-def text_names(file: TableFile) -> list[str]:
-    """Names of a text table's columns."""
+def names(file: TableFile) -> list[str]:
+    """Return the column names of a text table."""
     with unpacked(file.path) as stream:
         return _read_header(file, stream)[0].names
 
 
+def line_of_row(file: TableFile, row: int) -> int | None:
+    """Return the line, from 1, on which a row, from 0, begins; None if there is no such row."""
+    for piece in _pieces(file):
+        lines = _row_lines(piece)
+        if row < len(lines):
+            return piece.first_line + lines[row]
+        row -= len(lines)
+    return None
+
+
+# --- the header, and pieces of rows
+
+
 def _read_header(file: TableFile, stream: IO[bytes]) -> tuple[Header, bytes]:
-    """The first line, and what was read beyond it."""
+    """Read the line of column names; return it with what was read beyond it."""
     head = stream.read(2**16)
     if not head.strip():
         raise TableError(f"{file.path} is empty; it should have a line of column names, then rows.")
-    for mark, what in _MARKS.items():
-        if head.startswith(mark):
-            raise TableError(f"{file.path} is {what} and not text; give it the ending of its format.")
-    if head.startswith((b"\xff\xfe", b"\xfe\xff")):
-        raise _not_utf8(file.path, "it is UTF-16", "utf-16")
+    if what := next((what for magic, what in _MAGIC.items() if head.startswith(magic)), None):
+        raise TableError(
+            f"{file.path} is {what}, not UTF-8 text; save it as that, or give it its own ending."
+        )
     head = head.removeprefix(b"\xef\xbb\xbf")
     blank = head[: len(head) - len(head.lstrip(b"\r\n"))].count(b"\n")
     head = head.lstrip(b"\r\n")
-    if noted := re.match(rb'"?sep=([,;|\t])"?\r?\n', head):
-        head, blank = head[noted.end() :], blank + 1
-    end = _line_end(head)
-    while end < 0 and (more := stream.read(2**20)):
+    if note := re.match(rb'"?sep=([,;|\t])"?\r?\n', head):
+        head, blank = head[note.end() :], blank + 1
+    while (end := _line_end(head)) < 0 and (more := stream.read(2**20)):
         head += more
-        end = _line_end(head)
     line, rest = (head, b"") if end < 0 else (head[:end], head[end + 1 :])
     try:
         text = line.decode().rstrip("\r\n")
     except UnicodeDecodeError as error:
-        raise _not_utf8(file.path, f"line 1 has the byte 0x{line[error.start]:02x}") from None
-    if noted:
-        separator = noted[1].decode()
-    else:
-        separator = "\t" if file.ending in (".tsv", ".tab") else max(",;\t|", key=text.count)
+        raise _not_utf8(file.path, 1, line[error.start]) from None
+    usual = "\t" if file.ending in (".tsv", ".tab") else max(",;\t|", key=text.count)
+    separator = note[1].decode() if note else usual
     try:
         written = next(csv.reader(io.StringIO(text), delimiter=separator), [""])
     except csv.Error as error:
@@ -157,122 +158,68 @@ def _read_header(file: TableFile, stream: IO[bytes]) -> tuple[Header, bytes]:
         ) from None
     names = [name.strip() or f"column {i + 1}" for i, name in enumerate(written)]
     check_duplicates(names, str(file.path))
-    if all(_is_number(name) for name in names):
+    if all(is_number(name) for name in names):
         raise TableError(
             f"{file.path} begins with a row of numbers ({text[:40]}); its first line should name the "
             "columns."
         )
-    first_line = 2 + blank + text.count("\n")
-    return Header(file.path, written, names, separator, first_line, bool(noted)), rest
-
-
-def _line(names: Sequence[str], header: Header) -> bytes:
-    line = io.StringIO()
-    csv.writer(line, delimiter=header.separator, lineterminator="\n").writerow(names)
-    return line.getvalue().encode()
-
-
-def _blank_lines_at_end(source: bytes | Path) -> int:
-    """Polars takes each for a row of missing values."""
-    if isinstance(source, bytes):
-        tail = source[-4096:]
-    else:
-        with open(source, "rb") as file:
-            file.seek(max(0, source.stat().st_size - 4096))
-            tail = file.read()
-    return max(0, tail[len(tail.rstrip(b"\r\n")) :].count(b"\n") - 1)
+    return Header(file.path, names, separator, 2 + blank + text.count("\n"), bool(note)), rest
 
 
 def _line_end(text: bytes) -> int:
-    """Where the first line ends that is not within quotes, or -1."""
+    """Return the end of the first line, which is not within quotes, or -1."""
     end = text.find(b"\n")
     while end >= 0 and text.count(b'"', 0, end) % 2:
         end = text.find(b"\n", end + 1)
     return end
 
 
-def _pieces(path: Path, stream: IO[bytes], rest: bytes, header: Header) -> Iterator[bytes]:
-    """What is left of a stream, cut where lines end that are not within quotes.
-
-    Blank lines at its end are left out, unless they may be the missing values of a single column.
-    """
-    lines = header.first_line
-    while more := stream.read(PIECE):
-        rest += more
-        end = rest.rfind(b"\n")
-        if rest.count(b'"', 0, end + 1) % 2 and len(rest) < 4 * PIECE:  # else a quote is no quote
-            end = rest.rfind(b"\n", 0, rest.rfind(b'"', 0, end))
-        if end > 0:
-            yield rest[: end + 1]
-            lines += rest.count(b"\n", 0, end + 1)
-            rest = rest[end + 1 :]
-        check_line(path, lines, len(rest))
-    rest = rest if len(header.names) == 1 else rest.rstrip(b"\r\n")
-    if rest:
-        yield rest
+def _pieces(file: TableFile) -> Iterator[Piece]:
+    """Cut the rows of a file into pieces of whole lines."""
+    with unpacked(file.path) as stream:
+        header, rest = _read_header(file, stream)
+        for text, line in line_pieces(stream, file.path, rest, header.first_line):
+            if len(header.names) == 1 or text.strip(b"\r\n"):  # a blank line may be a missing value
+                yield Piece(header, text, line)
 
 
-def _told_types(piece: bytes, header: Header) -> dict[str, Any]:
+def _blank_lines_at_end(path: Path) -> int:
+    """Count the blank lines that end a file; polars takes each for a row of missing values."""
+    with open(path, "rb") as file:
+        file.seek(max(0, path.stat().st_size - 4096))
+        tail = file.read()
+    return max(0, tail[len(tail.rstrip(b"\r\n")) :].count(b"\n") - 1)
+
+
+# --- values
+
+
+def _parse(piece: Piece, types: Mapping[str, Any], first_row: int) -> pl.DataFrame:
+    """Parse a piece with these types, and text for other columns; name the row and line of a fault."""
+    header = piece.header
+    source = header.named(piece.text)
+    schema = {name: types.get(name, pl.String) for name in header.names}
     try:
-        frame = pl.read_csv(
-            _line(header.names, header) + piece,
-            separator=header.separator,
-            null_values=list(MISSING_MARKS),
-            infer_schema_length=None,
-        )
+        frame = header.parse(source, schema=schema)
+        if frame[:, -1].null_count():  # polars fills up short rows
+            _check_rows(piece, first_row)
+        return frame
     except pl.exceptions.PolarsError:
-        return {}  # said when it is parsed
-    return dict(frame.schema)
-
-
-def _parse(
-    piece: bytes,
-    header: Header,
-    types: Mapping[str, Any],
-    first_row: int,
-    first_line: int,
-) -> pl.DataFrame:
-    """One piece with the types given; what is wrong in it is named with its line or row."""
-    marks = list(MISSING_MARKS)
-    named = _line(header.names, header) + piece  # polars counts the values of the first line
-
-    def read(types: Mapping[str, Any], **more: Any) -> pl.DataFrame:
-        return pl.read_csv(
-            named,
-            separator=header.separator,
-            schema=dict(types),
-            **more,
-        )
-
-    frame = None
+        _check_rows(piece, first_row)
     try:
-        # Looking for marks at every value takes a third more time, and among numbers they show.
-        frame = read(types)
-        text = pl.col(pl.String)
-        frame = frame.with_columns(pl.when(~text.is_in(marks)).then(text).name.keep())
-    except pl.exceptions.PolarsError:
-        with suppress(pl.exceptions.PolarsError):
-            frame = read(types, null_values=marks)
-    if frame is None:
-        _check_lines(piece, header, first_row, first_line)
-        try:
-            frame = read(dict.fromkeys(types, pl.String), null_values=marks)
-        except pl.exceptions.PolarsError as error:
-            _check_lines(piece, header, first_row, first_line, strict=True)
-            hint = _odd_quote(piece.split(b"\n"), first_line)
-            raise TableError(f"{header.path} cannot be read: {_first_line(error)}{hint}.") from None
-        try:
-            return frame.with_columns([_converted(series, types[series.name]) for series in frame])
-        except RowError as error:
-            line = first_line + _row_lines(piece, header.separator)[error.row]
-            raise error.moved(first_row + error.row).in_file(str(header.path), line) from None
-    if frame[:, -1].null_count():
-        _check_lines(piece, header, first_row, first_line)
-    return frame
+        frame = header.parse(source, schema=dict.fromkeys(schema, pl.String))
+    except pl.exceptions.PolarsError as error:
+        _check_rows(piece, first_row, strict=True)
+        raise _unreadable(piece, error) from None
+    try:
+        return frame.with_columns([_converted(series, schema[series.name]) for series in frame])
+    except RowError as error:
+        line = piece.first_line + _row_lines(piece)[error.row]
+        raise error.moved(first_row + error.row).in_file(str(header.path), line) from None
 
 
 def _converted(text: pl.Series, kind: Any) -> pl.Series:
-    """Text as another type; the first value that cannot be converted is refused."""
+    """Convert text to another type; refuse the first value that cannot be converted."""
     if kind == pl.String:
         return text
     clean = clean_text(text)
@@ -289,130 +236,81 @@ def _converted(text: pl.Series, kind: Any) -> pl.Series:
         what = "true or false" if kind == pl.Boolean else "a number"
         raise RowError(
             f"Column {text.name!r} holds {shown(text[row])} in row {RowError.ROW}, where {what} was "
-            "expected; mend it or leave it empty.",
+            "expected; correct it or leave it empty.",
             row,
         )
     return values
 
 
-# --- what is wrong with a file
+# --- faults
 
 
-def _find_fault(file: TableFile, *, strict: bool = False) -> None:
-    """Raise for the first line that is no UTF-8 or has too few or too many values, if there is one."""
-    with unpacked(file.path) as stream:
-        header, rest = _read_header(file, stream)
-        row, line = 0, header.first_line
-        for piece in _pieces(file.path, stream, rest, header):
-            row += _check_lines(piece, header, row, line, strict=strict)
-            line += piece.count(b"\n")
+def _check_rows(piece: Piece, first_row: int, *, strict: bool = False) -> int:
+    """Refuse the first row with too few or too many values; return the number of rows.
 
-
-def line_of_row(file: TableFile, row: int) -> int | None:
-    """The line, from 1, on which a row, counted from 0, begins; None where there is no such row."""
-    with unpacked(file.path) as stream:
-        header, rest = _read_header(file, stream)
-        first_line = header.first_line
-        for piece in _pieces(file.path, stream, rest, header):
-            lines = _row_lines(piece, header.separator)
-            if row < len(lines):
-                return first_line + int(lines[row])
-            row, first_line = row - len(lines), first_line + piece.count(b"\n")
-    return None
-
-
-def _row_lines(piece: bytes, separator: str) -> Sequence[int]:
-    """The line that each row of a piece begins on, from 0."""
-    if b'"' not in piece:
-        return range(piece.count(b"\n") + (not piece.endswith(b"\n")))
-    reader = csv.reader(io.StringIO(piece.decode(errors="replace"), newline=""), delimiter=separator)
-    begins, before = [], 0
-    for _ in reader:
-        begins.append(before)
-        before = reader.line_num
-    return begins
-
-
-def _odd_quote(lines: Iterable[bytes], first_line: int = 1) -> str:
-    """Where a quote may be meant as a part of the text, as inches are."""
-    for number, line in enumerate(lines, first_line):
-        if line.count(b'"') % 2:
-            return (
-                f'; if the quote (") in line {number} is a part of its value, double it and put '
-                "the value in quotes"
-            )
-    return ""
-
-
-def _check_lines(
-    piece: bytes, header: Header, first_row: int, first_line: int, *, strict: bool = False
-) -> int:
-    """Refuse the first row with too few or too many values; how many rows there are.
-
-    If ``strict``, text after a closing quote is refused, too.
+    If ``strict``, text after a closing quote is refused as well.
     """
-    width = len(header.names)
-    separator = header.separator.encode()
-    if b'"' not in piece and piece.isascii():  # the usual case, without a parse
-        commas = {line.count(separator) for line in piece.split(b"\n") if line not in (b"", b"\r")}
-        if commas <= {width - 1}:
-            return len(_row_lines(piece, header.separator))
+    width, separator = len(piece.header.names), piece.header.separator.encode()
+    if b'"' not in piece.text and piece.text.isascii():  # the usual case, without parsing
+        lines = (line for line in piece.text.split(b"\n") if line not in (b"", b"\r"))
+        if {line.count(separator) for line in lines} <= {width - 1}:
+            return len(_row_lines(piece))
+    row = first_row
+    for line, n_lines, values in _csv_rows(piece, strict=strict):
+        if values and len(values) != width:
+            found = "1 value" if len(values) == 1 else f"{len(values)} values"
+            sentence = (
+                f"Row {RowError.ROW} has {found} where the header has {width} columns; correct the "
+                "line (a value that holds the separator needs quotes around it)."
+            )
+            if n_lines > 1:
+                sentence = (
+                    f'A quote (") in row {RowError.ROW} is not closed within its line, and leaves '
+                    f"{found} where the header has {width}; close it or double it."
+                )
+            raise RowError(sentence, row).in_file(str(piece.header.path), piece.first_line + line)
+        row += 1
+    return row - first_row
+
+
+def _row_lines(piece: Piece) -> Sequence[int]:
+    """Return the line on which each row of a piece begins, counted from its first line."""
+    if b'"' not in piece.text:
+        return range(piece.text.count(b"\n") + (not piece.text.endswith(b"\n")))
+    return [line for line, _, _ in _csv_rows(piece)]
+
+
+def _csv_rows(piece: Piece, *, strict: bool = False) -> Iterator[tuple[int, int, list[str]]]:
+    """Yield the first line of each row, from 0, its number of lines and its values."""
+    path = piece.header.path
     try:
-        text = piece.decode()
+        text = io.StringIO(piece.text.decode(), newline="")
     except UnicodeDecodeError as error:
-        line = first_line + piece.count(b"\n", 0, error.start)
-        raise _not_utf8(header.path, f"line {line} has the byte 0x{piece[error.start]:02x}") from None
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=header.separator, strict=strict)
-    before, row = 0, first_row
-    while True:
-        line = first_line + before
-        try:
-            fields = next(reader, None)
-        except csv.Error as error:
-            raise TableError(
-                f'{header.path}: line {line} cannot be read ({error}); it may have a quote (") that is '
-                "not closed or not doubled, or line ends of an old Mac."
-            ) from None
-        if fields is None:
-            return row - first_row
-        if fields and len(fields) != width:
-            raise _wrong_width(header, row, line, len(fields), reader.line_num - before)
-        before, row = reader.line_num, row + 1
-
-
-def _wrong_width(header: Header, row: int, line: int, found: int, lines: int) -> RowError:
-    width = len(header.names)
-    values = "1 value" if found == 1 else f"{found} values"
-    sentence = (
-        f"Row {RowError.ROW} has {values} where the header has {width} columns; mend the line (a "
-        "value that holds the separator needs quotes around it)."
-    )
-    if lines > 1:
-        sentence = (
-            f'A quote (") in row {RowError.ROW} is not closed within its line, and leaves '
-            f"{values} where the header has {width}; close it or double it."
-        )
-    return RowError(sentence, row).in_file(str(header.path), line)
-
-
-def _not_utf8(path: Path, where: str, encoding: str = "latin-1") -> TableError:
-    return TableError(
-        f"{path} is not UTF-8 text: {where}; save it as UTF-8, for example by "
-        f"iconv -f {encoding} -t utf-8 {path.name} > new.csv."
-    )
-
-
-def _no_rows(path: Path) -> TableError:
-    return TableError(f"{path} has a header and no rows.")
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).strip().split("\n", 1)[0].rstrip(".")
-
-
-def _is_number(text: str) -> bool:
+        line = piece.first_line + piece.text.count(b"\n", 0, error.start)
+        raise _not_utf8(path, line, piece.text[error.start]) from None
+    reader = csv.reader(text, delimiter=piece.header.separator, strict=strict)
+    line = 0
     try:
-        float(text)
-    except ValueError:
-        return False
-    return True
+        for values in reader:
+            yield line, reader.line_num - line, values
+            line = reader.line_num
+    except csv.Error as error:
+        raise TableError(
+            f"{path}: line {piece.first_line + line} cannot be read ({error}); it may have a quote "
+            '(") that is not closed or not doubled, or line ends of an old Mac.'
+        ) from None
+
+
+def _unreadable(piece: Piece, error: Exception) -> TableError:
+    """Describe what only polars refuses, with the line of a quote that may be part of a value."""
+    lines = enumerate(piece.text.split(b"\n"), piece.first_line)
+    odd = next((number for number, line in lines if line.count(b'"') % 2), None)
+    hint = f'; if the quote (") in line {odd} is part of its value, double it and quote the value'
+    return TableError(f"{piece.header.path} cannot be read: {reason_of(error)}{hint if odd else ''}.")
+
+
+def _not_utf8(path: Path, line: int, byte: int) -> TableError:
+    return TableError(
+        f"{path} is not UTF-8 text: line {line} has the byte 0x{byte:02x}; save it as UTF-8, for "
+        f"example by iconv -f latin-1 -t utf-8 {path.name} > new.csv."
+    )

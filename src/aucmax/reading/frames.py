@@ -1,4 +1,4 @@
-"""Frames of any library as polars frames."""
+"""Frames of any library as polars frames, and errors that name the column or the row."""
 
 from __future__ import annotations
 
@@ -6,38 +6,23 @@ import hashlib
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
 import polars as pl
 
-__all__ = [
-    "RowError",
-    "TableError",
-    "as_frame",
-    "as_series",
-    "check_duplicates",
-    "check_names",
-    "frame_hash",
-    "is_frame",
-    "quoted",
-    "row_weights",
-    "same_names",
-    "shown",
-]
+from aucmax.runtime.spelling import nearest
 
 
 class TableError(ValueError):
-    """A table, or something in it, cannot be used; the sentence says what and what to try."""
+    """A table, or something in it, cannot be used; the text names the fault and a remedy."""
 
 
 class RowError(TableError):
-    """A TableError of one row, whose number goes where the sentence has ``ROW``.
+    """A fault in one row, whose number replaces ``ROW`` in the sentence.
 
-    A row's number is its position among the rows of the table, from 0, as NumPy and pandas count; a
-    header is no row. Where the table is a text file, the line of the file comes with it, from 1, as
-    editors count.
+    Rows are counted from 0, as NumPy and pandas do, and a header is not a row. For a text file the
+    message adds the line, counted from 1, as editors do.
 
     >>> str(RowError(f"row {RowError.ROW} is bad", 7))
     'row 7 (from 0) is bad'
@@ -52,16 +37,16 @@ class RowError(TableError):
         self.sentence, self.row, self.where = sentence, row, where
 
     def moved(self, row: int) -> RowError:
-        """The same of a row with another number: of the whole table, where this was of a part."""
+        """Return this error with another row number: the one in the whole table, not in a part."""
         return type(self)(self.sentence, int(row), self.where)
 
     def in_file(self, name: str, line: int) -> RowError:
-        """The same with the line of a text file."""
+        """Return this error with the line of a text file."""
         return type(self)(self.sentence, self.row, f"; line {line} of {name}")
 
 
 def is_frame(X: Any) -> bool:
-    """Whether X is a table with named columns, of polars, pandas or Arrow."""
+    """Return whether X is a table with named columns: polars, pandas or Arrow."""
     return (
         isinstance(X, pl.DataFrame | pl.LazyFrame)
         or (hasattr(X, "iloc") and hasattr(X, "columns"))
@@ -70,7 +55,7 @@ def is_frame(X: Any) -> bool:
 
 
 def as_frame(X: Any) -> pl.DataFrame:
-    """A polars, pandas or Arrow table as a polars frame.
+    """Convert a polars, pandas or Arrow table to a polars frame.
 
     >>> import pandas as pd
     >>> as_frame(pd.DataFrame({"a": [1.0, None]})).to_dict(as_series=False)
@@ -87,22 +72,23 @@ def as_frame(X: Any) -> pl.DataFrame:
             return X.collect() if isinstance(X, pl.LazyFrame) else pl.DataFrame(X)
         except pl.exceptions.DuplicateError as error:
             raise same_names("The table", error) from None
-        except pl.exceptions.SchemaError:  # one column, without a name
+        except pl.exceptions.SchemaError:  # a single column without a name
             pass
+    shape = f" of shape {X.shape}" if getattr(X, "shape", None) is not None else ""
     raise TableError(
-        f"A table is a polars or pandas frame, with names for its columns; got {_what(X)}. Use "
+        f"A table is a polars or pandas frame with named columns; got {type(X).__name__}{shape}. Use "
         "pl.DataFrame(X, schema=[...]) to name them, or TableModel().fit(X, y), which takes arrays."
     )
 
 
 def as_series(values: Any, name: str) -> pl.Series:
-    """A column of any library as a polars series; NaN and NA become null."""
+    """Convert a column of any library to a polars series; NaN and NA become null."""
+    kind = getattr(values, "dtype", None)
     if isinstance(values, pl.Series):
-        objects = values.dtype == pl.Object
+        objects = kind == pl.Object
         series = _from_objects(name, values.to_list()) if objects else values.alias(name)
     else:
-        # pandas' text and nullable types would need pyarrow; numpy's own do not.
-        kind = getattr(values, "dtype", None)
+        # Only NumPy's own types convert directly: pandas' text and nullable types would need pyarrow.
         plain = values if hasattr(values, "to_numpy") else np.asarray(values, dtype=kind or object)
         if isinstance(kind, np.dtype) and kind.kind in "biufmM":
             numbers = np.asarray(plain)
@@ -111,15 +97,16 @@ def as_series(values: Any, name: str) -> pl.Series:
             series = pl.Series(name, numbers)
         else:
             series = _from_objects(name, plain)
-    if str(series.dtype).endswith("128"):  # integers that NumPy does not have
+    if str(series.dtype).endswith("128"):  # NumPy has no such integers
         series = series.cast(pl.Float64)
     return series.fill_nan(None) if series.dtype.is_float() else series
 
 
 def _from_objects(name: str, values: Any) -> pl.Series:
-    cells = [None if cell is None or cell is not cell or _is_na(cell) else cell for cell in values]
+    """Convert Python objects to one type; to text if polars finds no common type."""
+    cells = [None if cell is None or _is_na(cell) else cell for cell in values]
     cells = [cell.item() if isinstance(cell, np.generic) else cell for cell in cells]
-    with suppress(TypeError, pl.exceptions.PolarsError):  # of several types
+    with suppress(TypeError, pl.exceptions.PolarsError):
         try:
             series = pl.Series(name, cells)
         except OverflowError:
@@ -130,13 +117,13 @@ def _from_objects(name: str, values: Any) -> pl.Series:
 
 
 def _large_numbers(name: str, cells: list[Any]) -> pl.Series:
-    """Integers that polars has no type for, as float64."""
+    """Convert integers beyond polars' types to float64."""
     try:
         return pl.Series(name, [None if cell is None else float(cell) for cell in cells], pl.Float64)
     except OverflowError:
         raise TableError(
-            f"Column {name!r} of X has a number beyond 1.8e308, which float64 does not hold. Divide "
-            "the column, or take its logarithm."
+            f"Column {name!r} of X has a number beyond 1.8e308, the largest float64. Divide the "
+            "column, or take its logarithm."
         ) from None
 
 
@@ -150,40 +137,41 @@ def _is_na(cell: Any) -> bool:
 
 
 def check_duplicates(names: Iterable[str], where: str) -> None:
-    """Refuse two columns of one name."""
+    """Refuse two columns with the same name."""
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
         more = f" (and {quoted(twice[1:])})" if len(twice) > 1 else ""
         raise TableError(
-            f"{where} has more than one column named {twice[0]!r}{more}; give each a name of its own."
+            f"{where} has more than one column named {twice[0]!r}{more}; rename all but one."
         )
 
 
 def same_names(where: str, error: Exception) -> TableError:
-    """What polars says of two columns of one name, as one sentence."""
-    reason = str(error).strip().split("\n", 1)[0].rstrip(".")
-    return TableError(
-        f"{where} has more than one column of one name ({reason}); give each a name of its own."
-    )
+    """Turn polars' error about two columns with the same name into one sentence."""
+    return TableError(f"{where} has columns of one name ({reason_of(error)}); rename all but one.")
+
+
+def reason_of(error: BaseException) -> str:
+    """Return the first line of an error's text, or its type if it has none."""
+    return str(error).strip().split("\n", 1)[0].rstrip(".") or type(error).__name__
 
 
 def check_names(
     present: Sequence[str], wanted: Iterable[str], what: str, where: str = "The table"
 ) -> None:
-    """Refuse a table without one of these columns, with the nearest name it has."""
+    """Refuse a table that lacks one of these columns, and suggest the nearest name it has."""
     known = set(present)
     absent = [name for name in wanted if name not in known]
     if not absent:
         return
-    near = get_close_matches(absent[0].lower(), [name.lower() for name in present], 1, 0.6)
-    guess = next((name for name in present if near and name.lower() == near[0]), None)
+    guess = nearest(absent[0], present)
     hint = f" Did you mean {guess!r}?" if guess is not None else f" It has {quoted(present)}."
     more = f" (and {len(absent) - 1} more)" if len(absent) > 1 else ""
     raise TableError(f"{where} has no column {absent[0]!r}{more}, which {what}.{hint}")
 
 
 def frame_hash(frame: pl.DataFrame) -> str:
-    """sha256 of a frame's names, types and values, however it is cut into chunks."""
+    """Return the sha256 of a frame's names, types and values; its chunks make no difference."""
     digest = hashlib.sha256()
     for series in frame:
         digest.update(f"{series.name}\0{series.dtype}\0{len(series)}\0".encode())
@@ -199,7 +187,7 @@ def frame_hash(frame: pl.DataFrame) -> str:
 
 
 def quoted(names: Iterable[Any], most: int = 8) -> str:
-    """Some names for a sentence.
+    """List some names for a sentence.
 
     >>> quoted(["a", "b", "c"], most=2)
     "'a', 'b' and 1 more"
@@ -210,7 +198,7 @@ def quoted(names: Iterable[Any], most: int = 8) -> str:
 
 
 def shown(value: Any, most: int = 60) -> str:
-    """A value for a sentence, of which long text is cut.
+    """Quote a value for a sentence, and cut long text.
 
     >>> shown("a" * 100, most=5)
     "'aaaaa…'"
@@ -219,13 +207,8 @@ def shown(value: Any, most: int = 60) -> str:
     return repr(f"{value[:most]}…" if cut else value)
 
 
-def _what(X: Any) -> str:
-    shape = getattr(X, "shape", None)
-    return f"{type(X).__name__}" + (f" of shape {shape}" if shape is not None else "")
-
-
 def row_weights(series: pl.Series) -> np.ndarray:
-    """A column of weights, checked."""
+    """Return a column of weights as float64, all finite and at least 0."""
     values = series.cast(pl.Float64, strict=False)
     bad = values.is_null() | values.is_nan() | values.is_infinite() | (values < 0)
     if bad.any():

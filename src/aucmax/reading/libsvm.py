@@ -1,163 +1,157 @@
-"""LIBSVM files: a label and the features that are not zero, ``1 3:0.5 7:1``; read by scikit-learn."""
+"""LIBSVM files: a label and the features that are not zero, ``1 3:0.5 7:1``; parsed by scikit-learn."""
 
 from __future__ import annotations
 
 import io
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import polars as pl
-from sklearn.datasets import load_svmlight_file
 
-from aucmax.reading.byte_streams import TableFile, unpacked, whole_lines
-from aucmax.reading.frames import RowError, TableError
-from aucmax.runtime import memory
+from aucmax.reading.byte_streams import TableFile, check_memory, line_pieces, unpacked
+from aucmax.reading.frames import RowError, TableError, shown
 
-__all__ = [
-    "TARGET",
-    "is_feature",
-    "libsvm_batches",
-    "libsvm_names",
-    "line_of_libsvm_row",
-    "read_libsvm",
-]
-
-#: The name of the labels' column; features are f1, f2 and so on.
+#: The column of labels; features are f1, f2 and so on.
 TARGET = "target"
 
-# Possessive, so that a long number in a line that does not match is not tried in every length.
-_NUMBER = rb"[+-]?+(?:\d++(?:\.\d*+)?+|\.\d++)(?:[eE][+-]?+\d++)?+"
-_LINE = re.compile(
-    rb"\s*+" + _NUMBER + rb"(?:\s++qid:\d++)?+(?:\s++[1-9]\d*+:" + _NUMBER + rb")*+\s*+(?:#.*+)?+\s*+"
-)
 _WHOLE = re.compile(rb"\s*([+-]?\d+(\s|$)|$|#)")
-#: The last feature of a line, before any remark.
+#: The last feature of a line, before any comment.
 _LAST = re.compile(rb"^[^#]*\s(\d+):")
 
 #: Digits of the largest feature that a 64-bit index can be.
 _MOST_DIGITS = 18
 
-#: Memory that a column takes whatever its rows: its name, and polars' records.
+_TOO_WIDE = (
+    "correct the line if it is a mistake, or read the file by sklearn.datasets.load_svmlight_file and "
+    "fit to its sparse matrix"
+)
+
+#: Memory that a column takes without any rows: its name, and polars' records.
 _COLUMN_BYTES = 2000
 
 
-def read_libsvm(file: TableFile, columns: Sequence[str] | None) -> pl.DataFrame:
-    """A whole file, dense: features not written are 0."""
-    return pl.concat(list(libsvm_batches(file, columns)))
+class BadLineError(ValueError):
+    """A line is not in the LIBSVM format; ``args`` are its position, from 0, and its text."""
 
 
-def libsvm_batches(file: TableFile, columns: Sequence[str] | None) -> Iterator[pl.DataFrame]:
-    """Parts of a file as they come. Features asked for and never written are 0 throughout."""
-    size = _size(file)
-    if columns is None:
-        names = _names(file, size)
-    else:
-        names = [name for name in dict.fromkeys(columns) if is_feature(name)]
-    places = np.array(sorted(int(name[1:]) for name in names if name != TARGET), dtype=np.int64)
+def parse_text(text: bytes, width: int) -> tuple[Any, np.ndarray]:
+    """Return the features of some lines as a CSR matrix of float32, and their labels."""
+    try:
+        return _load(text, width)
+    except (ValueError, OverflowError):
+        lines = io.BytesIO(text).readlines()
+    good, bad = 0, len(lines)
+    while bad - good > 1:  # lines before ``good`` can be read, and some line before ``bad`` cannot
+        middle = (good + bad) // 2
+        try:
+            _load(b"".join(lines[good:middle]), width)
+            good = middle
+        except (ValueError, OverflowError):
+            bad = middle
+    raise BadLineError(good, shown(lines[good].decode(errors="replace").strip()))
+
+
+def _load(text: bytes, width: int) -> tuple[Any, np.ndarray]:
+    from sklearn.datasets import load_svmlight_file  # slow to load, and only these files need it
+
+    file = io.BytesIO(text)
+    X, y = load_svmlight_file(file, n_features=width, zero_based=False, dtype=np.float32)
+    return X, y
+
+
+def read(file: TableFile, columns: Sequence[str] | None) -> pl.DataFrame:
+    """Read a whole file as a dense table: features that are not written are 0."""
+    return pl.concat(list(batches(file, columns)))
+
+
+def batches(file: TableFile, columns: Sequence[str] | None) -> Iterator[pl.DataFrame]:
+    """Read a file in parts; features that are asked for and never written are 0."""
+    width, whole_labels = _scan(file, all_columns=columns is None)
+    chosen = _all_names(width) if columns is None else [each for each in columns if is_feature(each)]
+    features = np.array(sorted({int(name[1:]) for name in chosen if name != TARGET}), dtype=np.int64)
     with unpacked(file.path) as stream:
-        first_row, first_line = 0, 1
-        for piece in whole_lines(stream, file.path):
+        first_row = 0
+        for piece, first_line in line_pieces(stream, file.path):
             try:
-                X, y = load_svmlight_file(
-                    io.BytesIO(b"".join(piece)),
-                    n_features=size.width,
-                    zero_based=False,
-                    dtype=np.float32,
-                )
-            except (ValueError, OverflowError) as error:
-                raise _explained(file, piece, first_row, first_line, error) from None
-            dense = _chosen(X, places)
-            made = {f"f{place}": dense[:, i] for i, place in enumerate(places.tolist())}
-            made[TARGET] = y.astype(np.int64) if size.whole else y
-            yield pl.DataFrame({name: made[name] for name in names})
-            first_row, first_line = first_row + len(y), first_line + len(piece)
+                X, y = parse_text(piece, width)
+            except BadLineError as error:
+                at, text = error.args
+                lines = io.BytesIO(piece).readlines()
+                raise RowError(
+                    f"Row {RowError.ROW} is not in the LIBSVM format ({text}); a line is a label, then "
+                    "index:value pairs whose indices rise from 1.",
+                    first_row + sum(_is_row(line) for line in lines[:at]),
+                ).in_file(str(file.path), first_line + at) from None
+            dense = _dense(X, features)
+            made = {f"f{feature}": dense[:, i] for i, feature in enumerate(features.tolist())}
+            made[TARGET] = y.astype(np.int64) if whole_labels else y
+            yield pl.DataFrame({name: made[name] for name in chosen})
+            first_row += len(y)
 
 
-def _chosen(X: Any, places: np.ndarray) -> np.ndarray:
-    """Some features (counted from 1, rising) of sparse rows, with their zeros."""
-    out = np.zeros((X.shape[0], places.size), dtype=X.dtype, order="F")
-    if places.size:
-        at = np.searchsorted(places, X.indices + 1)
-        at[at == places.size] = 0
-        hit = places[at] == X.indices + 1
+def _dense(X: Any, features: np.ndarray) -> np.ndarray:
+    """Return some features (from 1, rising) of sparse rows, with their zeros."""
+    out = np.zeros((X.shape[0], features.size), dtype=X.dtype, order="F")
+    if features.size:
+        at = np.searchsorted(features, X.indices + 1)
+        at[at == features.size] = 0
+        hit = features[at] == X.indices + 1
         rows = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
         out[rows[hit], at[hit]] = X.data[hit]
     return out
 
 
 def is_feature(name: str) -> bool:
-    """Whether a LIBSVM file may have a column of this name."""
+    """Return whether a LIBSVM file may have a column with this name."""
     return name == TARGET or bool(re.fullmatch(r"f[1-9]\d*", name))
 
 
-def libsvm_names(file: TableFile) -> list[str]:
-    """The target, and features as far as any is written."""
-    return _names(file, _size(file))
+def names(file: TableFile) -> list[str]:
+    """Return the target and the features up to the last one that is written."""
+    return _all_names(_scan(file, all_columns=True)[0])
 
 
-@dataclass(frozen=True)
-class Size:
-    """The largest feature of a file and its line, the number of lines, and if all labels are whole."""
-
-    width: int
-    line: int
-    lines: int
-    whole: bool
+def _all_names(width: int) -> list[str]:
+    return [TARGET, *(f"f{i + 1}" for i in range(width))]
 
 
-def _names(file: TableFile, size: Size) -> list[str]:
-    """The names of all columns, if all columns with their zeros fit into memory."""
-    needed, free = size.width * (4 * size.lines + _COLUMN_BYTES), memory.available_bytes()
-    if free is not None and needed > free:
-        raise _too_wide(
-            file,
-            size.line,
-            f"{size.width:,}",
-            f"so many columns and {size.lines:,} rows, written out with their zeros, need "
-            f"{memory.format_bytes(needed)}, and {memory.format_bytes(free)} is free",
-        )
-    return [TARGET, *(f"f{i + 1}" for i in range(size.width))]
+def _scan(file: TableFile, *, all_columns: bool) -> tuple[int, bool]:
+    """Return the largest feature and whether all labels are integers.
 
-
-def _too_wide(file: TableFile, line: int, feature: str, why: str) -> TableError:
-    return TableError(
-        f"{file.path}: line {line} has the feature {feature}; {why}. Correct the line if it is a "
-        "mistake, or read the file by sklearn.datasets.load_svmlight_file and fit to its sparse matrix."
-    )
-
-
-def _size(file: TableFile) -> Size:
-    width, at, lines, whole = 0, 0, 0, True
+    With ``all_columns``, check that all columns with their zeros fit into memory.
+    """
+    width, widest, number, whole = 0, 0, 0, True
+    what = f"{file.path}: line {{}} has the feature"
     with unpacked(file.path) as stream:
-        for piece in whole_lines(stream, file.path):
-            # features are written in rising order: the last of a line is its largest
-            for number, line in enumerate(piece, start=lines + 1):
-                last = _LAST.search(line)
-                if last is None:
+        for piece, first_line in line_pieces(stream, file.path):
+            # Features are written in rising order: the last of a line is its largest.
+            for number, line in enumerate(io.BytesIO(piece), first_line):
+                whole = whole and bool(_WHOLE.match(line))
+                if (last := _LAST.search(line)) is None:
                     continue
                 if len(last[1]) > _MOST_DIGITS:
                     digits = f"{last[1][:3].decode()}... of {len(last[1]):,} digits"
-                    raise _too_wide(file, number, digits, "so many columns are beyond any memory")
+                    raise TableError(f"{what.format(number)} {digits}: {_TOO_WIDE}.")
                 if int(last[1]) > width:
-                    width, at = int(last[1]), number
-            lines += len(piece)
-            whole = whole and all(_WHOLE.match(line) for line in piece)
-    if not lines:
+                    width, widest = int(last[1]), number
+    if not number:
         raise TableError(f"{file.path} is empty; it should have a line for each row.")
     if not width:
         raise TableError(f"{file.path} has no features; a line should look like: 1 3:0.5 7:1")
-    return Size(width, at, lines, whole)
+    if all_columns:
+        table = f"{width:,}; that many columns and {number:,} rows, with their zeros, need"
+        needed = width * (4 * number + _COLUMN_BYTES)
+        check_memory(needed, f"{what.format(widest)} {table}", _TOO_WIDE)
+    return width, whole
 
 
-def line_of_libsvm_row(file: TableFile, row: int) -> int | None:
-    """The line, from 1, of a row, counted from 0; blank lines and comments are no rows."""
+def line_of_row(file: TableFile, row: int) -> int | None:
+    """Return the line, from 1, of a row, from 0; blank lines and comments are not rows."""
     with unpacked(file.path) as stream:
         for number, line in enumerate(stream, 1):
-            if _is_row(line):
-                row -= 1
+            row -= _is_row(line)
             if row < 0:
                 return number
     return None
@@ -165,19 +159,3 @@ def line_of_libsvm_row(file: TableFile, row: int) -> int | None:
 
 def _is_row(line: bytes) -> bool:
     return bool(line.split(b"#", 1)[0].strip())
-
-
-def _explained(
-    file: TableFile, piece: list[bytes], first_row: int, first_line: int, error: Exception
-) -> TableError:
-    row = first_row
-    for i, line in enumerate(piece):
-        if _is_row(line) and not _LINE.fullmatch(line):
-            shown = line.decode(errors="replace").strip()[:60]
-            return RowError(
-                f"Row {RowError.ROW} is not as LIBSVM writes it ({shown!r}); a line is a label, then "
-                "place:value with places rising from 1.",
-                row,
-            ).in_file(str(file.path), first_line + i)
-        row += _is_row(line)
-    return TableError(f"{file.path} cannot be read near line {first_line}: {error}.")

@@ -1,15 +1,15 @@
-"""What text in a table stands for: nothing, a number, yes or no, a date."""
+"""What text in a table means: a missing value, a number, yes or no, a date."""
 
 from __future__ import annotations
 
 import polars as pl
 
-#: Text that stands for a missing value, in any column.
+#: Text that means a missing value, in any column.
 MISSING_MARKS = ("", "?", "NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "NULL", "Null", "null")
-#: Text that does so only among numbers; elsewhere it may be a level.
+#: Text that means a missing value only among numbers; elsewhere it may be a level.
 _NUMBER_MARKS = ("-", "--", ".", "none", "None", "NONE", "na", "missing", "Missing")
 
-#: Longer text is cut to so many characters: no level of a category is told apart by what follows.
+#: Longer text is cut to this many characters; levels of a category differ before that.
 LONGEST = 1000
 
 _PAIRS = ({"true", "false"}, {"yes", "no"}, {"t", "f"}, {"y", "n"})
@@ -25,7 +25,7 @@ _DATE = (
 
 
 def clean_text(series: pl.Series) -> pl.Series:
-    """Text without blanks around it, null where it stands for a missing value; long text is cut."""
+    """Strip blanks around text, cut long text, and set marks of missing values to null."""
     text = series.cast(pl.String).str.strip_chars()
     longest = text.str.len_bytes().max()
     if isinstance(longest, int) and longest > LONGEST:
@@ -34,12 +34,12 @@ def clean_text(series: pl.Series) -> pl.Series:
 
 
 def without_marks(text: pl.Series) -> pl.Series:
-    """Text with null also where it stands for a missing value only among numbers."""
+    """Set text to null where it means a missing value among numbers."""
     return text.set(text.is_in(_NUMBER_MARKS), None)
 
 
 def number_style(levels: pl.Series) -> str:
-    """How most of some text is written, taken as numbers.
+    """Return the style in which most of these values are numbers.
 
     >>> import polars as pl
     >>> number_style(pl.Series(["1,234", "5"])), number_style(pl.Series(["0,5", "12,25"]))
@@ -52,7 +52,7 @@ def number_style(levels: pl.Series) -> str:
 
 
 def as_number(text: pl.Series, style: str) -> pl.Series:
-    """Text as Float64 in one of the styles of :func:`number_style`; null where it is none."""
+    """Convert text in a style of :func:`number_style` to Float64; null where it is no number."""
     if style == "thousands":
         text = text.zip_with(~text.str.contains(_THOUSANDS), text.str.replace_all(",", ""))
     elif style in ("comma", "dots and comma"):
@@ -62,17 +62,26 @@ def as_number(text: pl.Series, style: str) -> pl.Series:
     return text.cast(pl.Float64, strict=False)
 
 
+def is_number(text: str) -> bool:
+    """Return whether Python reads a piece of text as a number."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
 def is_boolean(levels: pl.Series) -> bool:
-    """Whether text is yes and no, or another such pair, in whatever case."""
+    """Return whether text is yes and no, or another such pair, in upper or lower case."""
     return set(levels.str.to_lowercase().unique().head(3)) in _PAIRS
 
 
 def as_boolean(text: pl.Series) -> pl.Series:
-    """Text such as yes and false as Boolean; null where it is neither."""
+    """Convert text such as yes and false to Boolean; null where it is neither."""
     low = text.str.to_lowercase()
     return low.is_in(_TRUE).set(~low.is_in([*_TRUE, *_FALSE]), None)
 
 
 def dates_among(levels: pl.Series) -> pl.Series:
-    """Those of some values that are a date or a time of day."""
+    """Return the values that are a date or a time of day."""
     return levels.filter(levels.str.contains(_DATE))

@@ -1,4 +1,4 @@
-"""Values as JSON holds them."""
+"""Convert values to what JSON holds."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 
 
 def json_ready(value: Any) -> Any:
-    """The same in types that JSON holds; what is not a finite number becomes null.
+    """Convert a value to the types of JSON; numbers that are not finite become null.
 
     >>> json_ready({"auc": np.float64("nan"), "counts": np.array([1, 2])})
     {'auc': None, 'counts': [1, 2]}

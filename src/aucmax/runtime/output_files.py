@@ -1,9 +1,9 @@
-"""Writing files: whole or not at all, and one writer of a file at a time.
+"""Write files as a whole or not at all, one writer of a file at a time.
 
-Every output of the package goes through :func:`replacing`. A part file beside the output is written,
-then renamed. Its name is ``.OUTPUT.RANDOM.part``; it is created anew, so no link at its name is
-followed, and its writer holds a lock on it. The next writer of the same output removes part files
-without a lock, which a process that was killed has left.
+Every output of the package goes through :func:`replacing`. It writes a new file next to the output,
+``.OUTPUT.RANDOM.part``, and renames it. The file is always created, so no link at its name is followed,
+and its writer holds a lock on it. The next writer of the same output removes part files without a lock:
+their processes were killed.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from typing import IO, Any
 #: Flags that some systems lack.
 _BINARY, _NOFOLLOW = getattr(os, "O_BINARY", 0), getattr(os, "O_NOFOLLOW", 0)
 
-#: The longest name of an output, in bytes, that stands in the name of its part file: systems take 255.
+#: Longer names of outputs, in bytes, are hashed in the name of a part file: systems allow 255.
 _LONGEST = 200
 
-#: The errors of a disk without room.
+#: The errors of a full disk.
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class OutputError(OSError):
-    """An output cannot be written. It has the system's ``errno``; its text is a whole sentence."""
+    """An output cannot be written; it has the system's ``errno``, and its text is a whole sentence."""
 
     def __str__(self) -> str:
         return str(self.strerror)
@@ -40,12 +40,12 @@ class OutputError(OSError):
 
 @contextmanager
 def replacing(path: Path) -> Iterator[IO[bytes]]:
-    """Open an output to write to; what is written takes its place when the block ends without error.
+    """Open an output for writing; it replaces the old one when the block ends without an error.
 
-    A file, existing or new, is replaced as a whole. A symbolic link is followed, and stays. A device or
-    a pipe is written into when the block ends. A folder or a socket is refused.
+    A symbolic link is followed, and stays. A device or a pipe is written to when the block ends. A
+    folder or a socket is refused.
     """
-    with _named(path):
+    with _naming(path):
         target = find_target(path)
         if target is None:
             with tempfile.TemporaryFile() as whole:
@@ -54,9 +54,8 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
                 with os.fdopen(os.open(path, os.O_WRONLY | _BINARY), "wb") as out:
                     shutil.copyfileobj(whole, out, 2**20)
             return
-        _sweep(target)
-        file, part = _create(target)
-        with closing(file):
+        number, part = _create(target)
+        with closing(os.fdopen(number, "w+b")) as file:
             try:
                 yield file
                 file.flush()
@@ -72,25 +71,24 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def scratch_folder(path: Path | None = None) -> Iterator[Path]:
-    """A folder for temporary files on the disk of an output, or of ``TMPDIR``; removed at the end."""
+    """Make a temporary folder on the disk of an output, or of ``TMPDIR``; remove it in the end."""
     target = None if path is None else find_target(path)
     if path is None or target is None:
         with tempfile.TemporaryDirectory(prefix="aucmax-") as folder:
             yield Path(folder)
         return
-    with _named(path):
-        _sweep(target)
-        lock, part = _create_folder(target)
+    with _naming(path):
+        lock, part = _create(target, folder=True)
     try:
         yield part
     finally:
         shutil.rmtree(part, ignore_errors=True)
-        if lock is not None:
+        if lock >= 0:
             os.close(lock)
 
 
 def find_target(path: Path) -> Path | None:
-    """The file, existing or not, that a path leads to; None for a device or a pipe."""
+    """Return the file, existing or not, to which a path leads; None for a device or a pipe."""
     real = Path(os.path.realpath(path))
     try:
         found = os.stat(path)
@@ -99,8 +97,8 @@ def find_target(path: Path) -> Path | None:
     if stat.S_ISDIR(found.st_mode):
         raise IsADirectoryError(f"{path} is a folder: name a file in it.")
     if stat.S_ISSOCK(found.st_mode):
-        raise OSError(f"{path} is a socket, which cannot be written to as a file: name another output.")
-    # /proc/self/fd holds links to files that may have lost their names.
+        raise OSError(f"{path} is a socket, which cannot be written as a file: name another output.")
+    # Links in /proc/self/fd may lead to files that have lost their names.
     named = stat.S_ISREG(found.st_mode) and real.exists() and os.path.samestat(found, os.stat(real))
     return real if named else None
 
@@ -108,7 +106,7 @@ def find_target(path: Path) -> Path | None:
 def hold(file: IO[Any], wait: bool = False) -> None:
     """Lock an open file until it is closed, which the system does for a process that dies.
 
-    BlockingIOError says that another process holds it, any other OSError that there are no locks here.
+    Raise BlockingIOError if another process holds it, another OSError if there are no locks here.
     """
     if sys.platform == "win32":
         import msvcrt
@@ -123,16 +121,16 @@ def hold(file: IO[Any], wait: bool = False) -> None:
 
 
 def open_own(path: Path, mode: str) -> IO[bytes]:
-    """Open a file of the package's own whose name is fixed (a lock, a download); links are refused."""
+    """Open a file of the package's own with a fixed name (a lock, a download); refuse links."""
     flags = {"ab": os.O_APPEND, "wb": os.O_TRUNC}[mode] | os.O_WRONLY | os.O_CREAT
     return os.fdopen(os.open(path, flags | _BINARY | _NOFOLLOW, 0o666), mode)
 
 
 @contextmanager
-def _named(path: Path) -> Iterator[None]:
-    """Turn the system's errors of writing an output into a sentence that names it.
+def _naming(path: Path) -> Iterator[None]:
+    """Turn the system's errors about an output into a sentence that names it.
 
-    Those have no file's name, or one of ours. Others come from what the caller reads meanwhile.
+    Their file name is missing, or ours. Other errors come from what the caller reads meanwhile.
     """
     try:
         yield
@@ -142,9 +140,7 @@ def _named(path: Path) -> Iterator[None]:
         name = str(error.filename or path)
         if error.errno is None or (name != str(path) and not name.endswith(".part")):
             raise
-        remedy = (
-            "free some space, or write it elsewhere" if error.errno in FULL else "write it elsewhere"
-        )
+        remedy = f"{'free some space, or ' if error.errno in FULL else ''}write it elsewhere"
         sentence = f"cannot write {path}: {os.strerror(error.errno)}; {remedy}."
         raise OutputError(error.errno, sentence) from None
 
@@ -152,52 +148,32 @@ def _named(path: Path) -> Iterator[None]:
 # Part files
 
 
-def _prefix(target: Path) -> str:
-    """How the names of all part files of an output begin."""
+def _create(target: Path, *, folder: bool = False) -> tuple[int, Path]:
+    """Create a part file or folder and lock it; return its descriptor (-1 for none) and path."""
     name = os.fsencode(target.name)
-    short = target.name if len(name) <= _LONGEST else hashlib.sha256(name).hexdigest()
-    return f".{short}."
-
-
-def _part_name(target: Path) -> Path:
-    return target.with_name(f"{_prefix(target)}{os.urandom(8).hex()}.part")
-
-
-def _create(target: Path) -> tuple[IO[bytes], Path]:
-    """A new part file, open and locked."""
+    prefix = f".{target.name if len(name) <= _LONGEST else hashlib.sha256(name).hexdigest()}."
+    _sweep(target.parent, prefix)
     while True:
-        part = _part_name(target)
-        number = os.open(part, os.O_RDWR | os.O_CREAT | os.O_EXCL | _BINARY | _NOFOLLOW, 0o666)
-        file = os.fdopen(number, "w+b")
-        if _is_held(file.fileno(), part):
-            return file, part
-        file.close()
-
-
-def _create_folder(target: Path) -> tuple[int | None, Path]:
-    """A new part folder, and its lock to be closed."""
-    while True:
-        part = _part_name(target)
-        part.mkdir(mode=0o700)
+        part = target.with_name(f"{prefix}{os.urandom(8).hex()}.part")
+        if folder:
+            part.mkdir(mode=0o700)
+            if sys.platform == "win32":
+                return -1, part
+        flags = os.O_RDONLY if folder else os.O_RDWR | os.O_CREAT | os.O_EXCL | _BINARY | _NOFOLLOW
+        try:
+            number = os.open(part, flags, 0o666)
+        except FileNotFoundError:
+            if folder:  # another writer has removed it before it was locked
+                continue
+            raise
         if sys.platform == "win32":
-            return None, part
-        with suppress(FileNotFoundError):
-            number = os.open(part, os.O_RDONLY)
-            if _is_held(number, part):
+            return number, part  # nothing that is open can be removed there
+        with suppress(OSError):  # on a file system without locks, part files are never removed
+            _lock(number, wait=True)
+        with suppress(FileNotFoundError):  # another writer has removed it before it was locked
+            if os.path.samestat(os.fstat(number), os.lstat(part)):
                 return number, part
-            os.close(number)
-
-
-def _is_held(number: int, part: Path) -> bool:
-    """Lock a new part file or folder; False if another writer has removed it just before."""
-    if sys.platform == "win32":
-        return True  # nothing that is open can be removed there
-    with suppress(OSError):  # a file system without locks: what is left there is never removed
-        _lock(number, wait=True)
-    try:
-        return os.path.samestat(os.fstat(number), os.lstat(part))
-    except FileNotFoundError:
-        return False
+        os.close(number)
 
 
 def _lock(number: int, wait: bool) -> None:
@@ -207,24 +183,17 @@ def _lock(number: int, wait: bool) -> None:
         fcntl.flock(number, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
-def _sweep(target: Path) -> None:
+def _sweep(parent: Path, prefix: str) -> None:
     """Remove part files and folders of an output that no process holds."""
-    ours = re.compile(re.escape(_prefix(target)) + "[0-9a-f]{16}[.]part")
-    with suppress(OSError), os.scandir(target.parent) as entries:
-        found = [each for each in entries if ours.fullmatch(each.name) and not each.is_symlink()]
-        for each in found:
+    ours = re.compile(re.escape(prefix) + "[0-9a-f]{16}[.]part")
+    with suppress(OSError), os.scandir(parent) as entries:
+        for part in [each for each in entries if ours.fullmatch(each.name) and not each.is_symlink()]:
+            is_folder, number = part.is_dir(follow_symlinks=False), -1
             with suppress(OSError):
-                _remove_left(each.path, each.is_dir(follow_symlinks=False))
-
-
-def _remove_left(part: str, is_folder: bool) -> None:
-    """Remove a part file or folder whose lock can be taken; OSError if it cannot."""
-    if sys.platform == "win32":
-        shutil.rmtree(part) if is_folder else os.unlink(part)
-        return
-    number = os.open(part, (os.O_RDONLY if is_folder else os.O_RDWR | os.O_NONBLOCK) | _NOFOLLOW)
-    try:
-        _lock(number, wait=False)
-        shutil.rmtree(part) if is_folder else os.unlink(part)
-    finally:
-        os.close(number)
+                if sys.platform != "win32":
+                    flags = os.O_RDONLY if is_folder else os.O_RDWR | os.O_NONBLOCK
+                    number = os.open(part, flags | _NOFOLLOW)
+                    _lock(number, wait=False)
+                shutil.rmtree(part) if is_folder else os.unlink(part)
+            if number >= 0:
+                os.close(number)

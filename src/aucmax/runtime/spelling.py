@@ -6,16 +6,22 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 
 
+def nearest(name: object, known: Iterable[str], cutoff: float = 0.6) -> str | None:
+    """Return the known name most like this one in any case; None if none is like it."""
+    spelled = {each.lower(): each for each in known}
+    near = get_close_matches(str(name).lower(), spelled, n=1, cutoff=cutoff)
+    return spelled[near[0]] if near else None
+
+
 def known_name(kind: str, name: object, known: Iterable[str]) -> str:
-    """The name as we spell it, whatever its case; an unknown one is refused with the nearest that is.
+    """Return the name in our spelling; refuse an unknown one and suggest the nearest known one.
 
     >>> known_name("data set", "IJCNN1", ["ijcnn1", "usps"])
     'ijcnn1'
     """
-    spelled = {each.lower(): each for each in known}
-    wanted = str(name).lower()
-    if wanted in spelled:
-        return spelled[wanted]
-    near = get_close_matches(wanted, spelled, n=1, cutoff=0.5)
-    guess = f" Did you mean {spelled[near[0]]!r}?" if near else ""
-    raise ValueError(f"there is no {kind} {name!r}.{guess} Known are {', '.join(spelled.values())}.")
+    known = list(known)
+    guess = nearest(name, known, cutoff=0.5)
+    if guess is not None and guess.lower() == str(name).lower():
+        return guess
+    hint = f" Did you mean {guess!r}?" if guess else ""
+    raise ValueError(f"there is no {kind} {name!r}.{hint} Known are {', '.join(known)}.")

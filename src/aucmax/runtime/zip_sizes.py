@@ -1,12 +1,11 @@
-"""Arrays in zip files: the sizes they declare, checked against the bytes that are there."""
+"""Check the sizes that arrays in zip files declare against the bytes that are there."""
 
 from __future__ import annotations
 
 import math
 import zipfile
-from typing import IO, Any
 
-import numpy as np
+from numpy.lib import format as npy
 
 from aucmax.runtime.memory import format_bytes
 
@@ -16,37 +15,29 @@ class DeclaredSizeError(ValueError):
 
 
 def check_arrays(file: zipfile.ZipFile) -> None:
-    """Refuse members that are compressed, and arrays that declare more than they hold.
+    """Refuse compressed members, and arrays that declare more bytes than they hold.
 
-    A reader takes the memory that a header asks for before it reads.
+    A reader would allocate what a header declares before it reads.
     """
     for member in file.infolist():
+        name = f"its part {member.filename!r}"
         if member.compress_type != zipfile.ZIP_STORED:
-            raise DeclaredSizeError(f"its part {member.filename!r} is compressed")
+            raise DeclaredSizeError(f"{name} is compressed")
         if not member.filename.endswith(".npy"):
             continue
         with file.open(member) as stream:
             try:
-                shape, dtype = _read_header(stream)
-            except Exception as error:  # whatever is wrong in a header, it is wrong with the file
+                old = npy.read_magic(stream) == (1, 0)
+                read = npy.read_array_header_1_0 if old else npy.read_array_header_2_0
+                shape, _, dtype = read(stream)
+            except Exception as error:  # any error means a damaged header
                 reason = " ".join(str(error).split())[:100]
-                raise DeclaredSizeError(
-                    f"its part {member.filename!r} is no array ({reason})"
-                ) from None
+                raise DeclaredSizeError(f"{name} is no array ({reason})") from None
             held = member.file_size - stream.tell()
         declared = math.prod(shape) * dtype.itemsize
         if declared > held and not dtype.hasobject:
             size = " x ".join(f"{each:,}" for each in shape)
             raise DeclaredSizeError(
-                f"its part {member.filename!r} declares {size} values of {dtype} "
-                f"({format_bytes(declared)}) and holds {held:,} bytes"
+                f"{name} declares {size} values of {dtype} ({format_bytes(declared)}) and holds "
+                f"{held:,} bytes"
             )
-
-
-def _read_header(stream: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:
-    version = np.lib.format.read_magic(stream)
-    read = np.lib.format.read_array_header_1_0
-    if version != (1, 0):
-        read = np.lib.format.read_array_header_2_0
-    shape, _, dtype = read(stream)
-    return shape, dtype

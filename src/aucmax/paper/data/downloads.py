@@ -1,13 +1,12 @@
-"""Where data files are: the mirror folder, the user's cache, or the official site.
+"""Find data files in the mirror folder or the user's cache, or download them from the official site.
 
-A download is written beside as ``.name.part`` and takes its name only after it was read and verified.
-What has come of a broken transfer stays under that mark and is resumed, if the site still has the same
-file: its ETag or date is kept in ``.name.part.tag``.
+A download is written to ``.NAME.part`` and renamed only after it was read and verified. A broken
+transfer leaves that file, and the next one resumes it if the site still has the same file, which the
+ETag or date in ``.NAME.part.tag`` identifies.
 """
 
 from __future__ import annotations
 
-import errno
 import http.client
 import os
 import sys
@@ -15,24 +14,23 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import IO, Any
 from urllib.parse import unquote, urlsplit
 
-from aucmax.paper.data.formats import SUFFIXES, WrongFileError, read_rows
 from aucmax.paper.data.registry import DATASETS, DataFile, Dataset, find_dataset
-from aucmax.runtime.output_files import hold, open_own
+from aucmax.runtime.output_files import FULL, hold, open_own
+
+SUFFIXES = ("", ".gz", ".bz2", ".xz", ".Z")
 
 _TRIES = 4
 _PAUSE = 1.0  # seconds before the second try; doubled for each further one
 _TIMEOUT = 30.0
 _CHUNK = 1 << 18
 
-
-class DataMissingError(FileNotFoundError):
-    """A data file is neither in the mirror folder nor in the cache."""
+#: Where caches go on each platform: the variable that names the folder, or else a folder in the home.
+_CACHES = {"win32": ("LOCALAPPDATA", "AppData/Local"), "darwin": ("", "Library/Caches")}
 
 
 class DownloadError(OSError):
@@ -40,63 +38,46 @@ class DownloadError(OSError):
 
 
 class _BrokenTransferError(Exception):
-    """The transfer ended early: it may be resumed."""
+    """The transfer ended early and may be resumed."""
 
 
-# --- at hand
+# --- finding
 
 
-def cache_folder() -> Path:
-    """Where downloads are kept: ``AUCMAX_CACHE``, or ``aucmax`` in the platform's cache folder."""
-    chosen = os.environ.get("AUCMAX_CACHE")
-    if chosen:
-        return Path(chosen).expanduser()
-    if sys.platform == "win32":
-        base = os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local"
-    elif sys.platform == "darwin":
-        base = Path.home() / "Library" / "Caches"
-    else:
-        base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "aucmax"
+def data_folders(data_dir: str | os.PathLike[str] | None = None) -> list[Path]:
+    """Return the folders to search: the mirror (``data_dir``, else ``AUCMAX_DATA``), then the cache.
 
-
-def folders(data_dir: str | os.PathLike[str] | None = None) -> list[Path]:
-    """Folders to look in, in order: the mirror (``data_dir``, else ``AUCMAX_DATA``), then the cache."""
+    The cache is ``AUCMAX_CACHE``, or ``aucmax`` in the platform's cache folder.
+    """
+    variable, folder = _CACHES.get(sys.platform, ("XDG_CACHE_HOME", ".cache"))
+    base = os.environ.get(variable) or Path.home() / folder
+    cache = Path(os.environ.get("AUCMAX_CACHE") or Path(base) / "aucmax")
     mirror = os.fspath(data_dir) if data_dir is not None else os.environ.get("AUCMAX_DATA")
-    return [Path(mirror).expanduser(), cache_folder()] if mirror else [cache_folder()]
+    return [Path(each).expanduser() for each in (mirror, cache) if each]
 
 
-def find_file(file: DataFile, places: list[Path]) -> Path | None:
-    """The first copy of a file, bare or compressed."""
-    for place in places:
-        for suffix in SUFFIXES:
-            path = place / (file.name + suffix)
-            if path.is_file():
-                return path
-    return None
+def find_file(file: DataFile, folders: list[Path]) -> Path | None:
+    """Return the first copy of a file, plain or compressed."""
+    paths = (folder / (file.name + suffix) for folder in folders for suffix in SUFFIXES)
+    return next((path for path in paths if path.is_file()), None)
 
 
-def require(dataset: Dataset, files: tuple[DataFile, ...], places: list[Path]) -> dict[DataFile, Path]:
-    """Where each file is; the first that is missing is named, with the command that fetches it."""
-    paths = {}
-    for file in files:
-        path = find_file(file, places)
-        if path is None:
-            looked = " or ".join(
-                f"{place}{'' if place.is_dir() else ' (no such folder)'}" for place in places
-            )
-            raise DataMissingError(
-                f"{dataset.name} needs the file {file.name} (bare, .gz, .bz2, .xz or .Z), which is not "
-                f"in {looked}; run aucmax datasets fetch {dataset.name}, or set AUCMAX_DATA to the "
-                "folder that holds it."
-            )
-        paths[file] = path
-    return paths
+def find_files(dataset: Dataset, folders: list[Path]) -> tuple[str, dict[DataFile, Path]]:
+    """Find the files of a data set, or else those of its substitute.
+
+    Return "present", "substitute" or "missing", and the files found.
+    """
+    stand_in = dataset.substitute.files if dataset.substitute else ()
+    for state, files in (("present", dataset.files), ("substitute", stand_in)):
+        found = {file: path for file in files if (path := find_file(file, folders))}
+        if found and len(found) == len(files):
+            return state, found
+    return "missing", {file: path for file in dataset.files if (path := find_file(file, folders))}
 
 
 @dataclass(frozen=True)
 class DatasetStatus:
-    """What is at hand of one data set: ``state`` is present, substitute or missing."""
+    """The files found of one data set; ``state`` is present, substitute or missing."""
 
     name: str
     state: str
@@ -105,78 +86,69 @@ class DatasetStatus:
 
 
 def dataset_status(data_dir: str | os.PathLike[str] | None = None) -> list[DatasetStatus]:
-    """For each data set, whether its files are at hand, where, and their bytes on disk."""
-    places = folders(data_dir)
-    return [_status(dataset, places) for dataset in DATASETS.values()]
-
-
-def _status(dataset: Dataset, places: list[Path]) -> DatasetStatus:
-    offers = [("present", dataset.files)]
-    if dataset.substitute:
-        offers.append(("substitute", dataset.substitute.files))
-    for state, files in offers:
-        paths = [path for file in files if (path := find_file(file, places))]
-        if len(paths) == len(files):
-            return DatasetStatus(dataset.name, state, tuple(paths), _bytes(paths))
-    found = [path for file in dataset.files if (path := find_file(file, places))]
-    return DatasetStatus(dataset.name, "missing", tuple(found), _bytes(found))
-
-
-def _bytes(paths: list[Path]) -> int:
-    return sum(path.stat().st_size for path in paths)
+    """Return, for each data set, whether its files are there, their paths and their bytes on disk."""
+    rows = []
+    for dataset in DATASETS.values():
+        state, found = find_files(dataset, data_folders(data_dir))
+        size = sum(path.stat().st_size for path in found.values())
+        rows.append(DatasetStatus(dataset.name, state, tuple(found.values()), size))
+    return rows
 
 
 # --- fetching
 
 
 def fetch(name: str | Dataset, *, data_dir: str | os.PathLike[str] | None = None) -> tuple[Path, ...]:
-    """Download what is missing of a data set, verify it, and return where its files are.
+    """Download the missing files of a data set, verify them, and return the paths of all its files.
 
-    Files go to ``data_dir`` if it is given. Otherwise those in the mirror ``AUCMAX_DATA`` or in the
+    Files go to ``data_dir`` if it is set. Otherwise those in the mirror ``AUCMAX_DATA`` or in the
     cache are left as they are, and the others go to the cache.
     """
-    dataset = find_dataset(name)
-    if data_dir is not None:
-        return fetch_files(dataset, [Path(data_dir).expanduser()])
-    return fetch_files(dataset, folders())
+    folders = data_folders() if data_dir is None else [Path(data_dir).expanduser()]
+    return fetch_files(find_dataset(name), folders)
 
 
-def fetch_files(dataset: Dataset, places: list[Path]) -> tuple[Path, ...]:
-    """Find each file in ``places`` or download it into the last of them."""
-    paths = []
-    for file in dataset.files:
-        path = find_file(file, places)
-        paths.append(_fetch_one(dataset, file, places[-1]) if path is None else path)
-    return tuple(paths)
+def fetch_files(dataset: Dataset, folders: list[Path]) -> tuple[Path, ...]:
+    """Find each file in ``folders`` or download it into the last of them."""
+    return tuple(
+        find_file(file, folders) or _fetch_one(dataset, file, folders[-1]) for file in dataset.files
+    )
 
 
 def _fetch_one(dataset: Dataset, file: DataFile, folder: Path) -> Path:
+    from aucmax.paper.data.formats import WrongFileError, read_rows  # loads polars
+
     final = folder / unquote(PurePosixPath(urlsplit(file.url).path).name)
     part = folder / f".{final.name}.part"
     try:
         folder.mkdir(parents=True, exist_ok=True)
         lock = open_own(folder / f".{final.name}.lock", "ab")
     except OSError as error:
-        if error.errno in _FULL:
-            raise _disk_full(final, 0) from None
+        if error.errno in FULL:
+            raise _disk_full(final) from None
         raise DownloadError(
             f"cannot write into {folder} ({error.strerror}); choose another folder with AUCMAX_CACHE."
         ) from None
     with lock:
-        _wait_for(lock, final.name)
+        try:
+            hold(lock)
+        except OSError:  # another process fetches it, or this file system has no locks
+            if sys.stderr.isatty():
+                print(f"waiting for another process that fetches {final.name} ...", file=sys.stderr)
+            with suppress(OSError):
+                hold(lock, wait=True)
         if final.exists():  # another process fetched it while this one waited
             return final
-        if part.is_symlink() or _tag_path(part).is_symlink():
+        if part.is_symlink() or _tag(part).is_symlink():
             _discard(part)  # a download is never a link
         _download(file.url, part, final)
         try:
             read_rows(part, dataset, file)
         except WrongFileError as error:
             _discard(part)
-            what = str(error).replace(str(part), "what came").split("; delete it")[0]
             raise DownloadError(
-                f"{file.url} did not give {file.name}: {what}; the download was removed. Try again "
-                f"later, or put a good copy into {folder} by hand."
+                f"{file.url} did not give {file.name}: {error.args[1]}; the download was removed. Try "
+                f"again later, or put a good copy into {folder} by hand."
             ) from None
         os.replace(part, final)
         _discard(part)
@@ -184,38 +156,71 @@ def _fetch_one(dataset: Dataset, file: DataFile, folder: Path) -> Path:
 
 
 def _download(url: str, part: Path, final: Path) -> None:
-    """Bring ``part`` to the full length of the file, resuming after broken transfers."""
-    with _progress(final.name) as show:
+    """Transfer a file to its end, resuming broken transfers; show a bar on a terminal."""
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+
+    name = TextColumn(final.name, markup=False)
+    columns = (name, BarColumn(), DownloadColumn(), TimeRemainingColumn())
+    console, hidden = Console(stderr=True), not sys.stderr.isatty()
+    with Progress(*columns, console=console, transient=True, disable=hidden) as bar:
+        task = bar.add_task(final.name, total=None)
         for attempt in range(1, _TRIES + 1):
             try:
-                _transfer(url, part, final, show)
+                _transfer(url, part, final, lambda n, total: bar.update(task, completed=n, total=total))
                 return
             except _BrokenTransferError as broken:
                 if attempt == _TRIES:
                     raise DownloadError(
-                        f"the download of {url} broke off {_TRIES} times ({broken}); what has come is "
-                        "kept, run the command again to resume."
+                        f"the download of {url} broke off {_TRIES} times ({broken}); run the command "
+                        "again to resume."
                     ) from None
             time.sleep(_PAUSE * 2 ** (attempt - 1))
 
 
 def _transfer(url: str, part: Path, final: Path, show: Callable[[int, int | None], None]) -> None:
-    """One request: the rest of ``part`` if the site still has the same file, else all of it."""
-    tag = _tag_path(part)
+    """Make one request: for the rest of the file if the site still has the same, else for all of it."""
     have = part.stat().st_size if part.exists() else 0
-    validator = tag.read_text() if have and tag.exists() else ""
+    with _open_url(url, part, final, have) as response:
+        resumed = response.status == 206
+        if resumed and not response.headers.get("Content-Range", "").startswith(f"bytes {have}-"):
+            _discard(part)
+            raise _BrokenTransferError("the site sent another range than was asked for")
+        have = have if resumed else 0
+        length = response.headers.get("Content-Length", "")
+        total = have + int(length) if length.isdigit() else None
+        try:
+            if not resumed:
+                _write_tag(part, response.headers)
+            with open_own(part, "ab" if resumed else "wb") as out:
+                show(have, total)
+                for chunk in _chunks(response):
+                    out.write(chunk)
+                    have += len(chunk)
+                    show(have, total)
+        except OSError as error:
+            if error.errno not in FULL:
+                raise
+            _discard(part)
+            raise _disk_full(final, total or 0) from None
+    if total is not None and have < total:
+        raise _BrokenTransferError(f"{have:,} of {total:,} bytes came")
+
+
+def _open_url(url: str, part: Path, final: Path, have: int) -> http.client.HTTPResponse:
+    """Request a file, from its byte ``have`` on if a tag identifies the file."""
     headers = {"User-Agent": "aucmax", "Accept-Encoding": "identity"}
-    if validator:
+    if have and _tag(part).exists() and (validator := _tag(part).read_text()):
         headers |= {"Range": f"bytes={have}-", "If-Range": validator}
     try:
-        response = urllib.request.urlopen(  # closed below
-            urllib.request.Request(url, headers=headers), timeout=_TIMEOUT
-        )
+        request = urllib.request.Request(url, headers=headers)
+        response: http.client.HTTPResponse = urllib.request.urlopen(request, timeout=_TIMEOUT)
+        return response
     except urllib.error.HTTPError as error:
         error.close()
-        if error.code == 416:  # nothing lies beyond what we have: it is of another file
+        if error.code == 416:  # the site has no bytes beyond ours, which are of another file
             _discard(part)
-            raise _BrokenTransferError("the kept part was of another file") from None
+            raise _BrokenTransferError("the part on disk was of another file") from None
         if error.code >= 500 or error.code == 429:
             raise _BrokenTransferError(f"the site answers {error.code} {error.reason}") from None
         raise DownloadError(
@@ -229,84 +234,14 @@ def _transfer(url: str, part: Path, final: Path, show: Callable[[int, int | None
             f"cannot reach {urlsplit(url).netloc} ({_reason(error)}); check the network, or put "
             f"{final.name} from {url} into {final.parent} by hand."
         ) from None
-    with response:
-        resumed = response.status == 206 and _starts_at(response.headers, have)
-        if response.status == 206 and not resumed:
-            _discard(part)
-            raise _BrokenTransferError("the site sent another range than was asked for")
-        have = have if resumed else 0
-        length = response.headers.get("Content-Length")
-        total = have + int(length) if length and length.isdigit() else None
-        try:
-            if not resumed:
-                _remember(tag, response.headers)
-            with open_own(part, "ab" if resumed else "wb") as out:
-                have = _copy(response, out, have, total, show)
-        except OSError as error:
-            if error.errno in _FULL:
-                _discard(part)
-                raise _disk_full(final, total or 0) from None
-            raise
-    if total is not None and have < total:
-        raise _BrokenTransferError(f"{have:,} of {total:,} bytes came")
 
 
-def _copy(
-    response: http.client.HTTPResponse,
-    out: IO[bytes],
-    have: int,
-    total: int | None,
-    show: Callable[[int, int | None], None],
-) -> int:
-    while True:
-        show(have, total)
-        try:
-            chunk = response.read(_CHUNK)
-        except (http.client.HTTPException, OSError) as error:
-            raise _BrokenTransferError(f"{have:,} bytes came, then {_reason(error)}") from None
-        if not chunk:
-            return have
-        _write(out, chunk)
-        have += len(chunk)
-
-
-def _write(out: IO[bytes], chunk: bytes) -> None:
-    out.write(chunk)
-
-
-_FULL = (errno.ENOSPC, errno.EDQUOT)
-
-
-def _disk_full(final: Path, total: int) -> DownloadError:
-    need = f" {final.name} needs {total / 1e6:,.1f} MB:" if total else ""
-    return DownloadError(
-        f"the disk that holds {final.parent} is full;{need} free some space there, or choose another "
-        "folder with AUCMAX_CACHE."
-    )
-
-
-def _starts_at(headers: Any, have: int) -> bool:
-    return str(headers.get("Content-Range", "")).strip().startswith(f"bytes {have}-")
-
-
-def _remember(tag: Path, headers: Any) -> None:
-    """Keep what tells this file from a later one; a weak ETag cannot vouch for bytes."""
-    etag = headers.get("ETag", "")
-    validator = etag if etag and not etag.startswith("W/") else headers.get("Last-Modified", "")
-    if validator:
-        with open_own(tag, "wb") as file:
-            file.write(validator.encode())
-    else:
-        tag.unlink(missing_ok=True)
-
-
-def _tag_path(part: Path) -> Path:
-    return part.with_name(part.name + ".tag")
-
-
-def _discard(part: Path) -> None:
-    part.unlink(missing_ok=True)
-    _tag_path(part).unlink(missing_ok=True)
+def _chunks(response: http.client.HTTPResponse) -> Iterator[bytes]:
+    try:
+        while chunk := response.read(_CHUNK):
+            yield chunk
+    except (http.client.HTTPException, OSError) as error:
+        raise _BrokenTransferError(_reason(error)) from None
 
 
 def _reason(error: BaseException) -> str:
@@ -314,27 +249,28 @@ def _reason(error: BaseException) -> str:
     return str(getattr(inner, "strerror", None) or inner or type(inner).__name__)
 
 
-def _wait_for(lock: IO[bytes], name: str) -> None:
-    """Let one process at a time fetch a file."""
-    try:
-        hold(lock)
-    except OSError:
-        if sys.stderr.isatty():
-            print(f"waiting for another process that fetches {name} ...", file=sys.stderr)
-        # A file system without locks: go on. What is fetched is verified in any case.
-        with suppress(OSError):
-            hold(lock, wait=True)
+def _disk_full(final: Path, total: int = 0) -> DownloadError:
+    need = f" {final.name} needs {total / 1e6:,.1f} MB:" if total else ""
+    return DownloadError(
+        f"the disk that holds {final.parent} is full;{need} free some space there, or choose another "
+        "folder with AUCMAX_CACHE."
+    )
 
 
-@contextmanager
-def _progress(name: str) -> Iterator[Callable[[int, int | None], None]]:
-    """A bar on a terminal, nothing elsewhere."""
-    from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+def _tag(part: Path) -> Path:
+    return part.with_name(part.name + ".tag")
 
-    columns = (TextColumn(name, markup=False), BarColumn(), DownloadColumn(), TimeRemainingColumn())
-    with Progress(
-        *columns, console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()
-    ) as bar:
-        task = bar.add_task(name, total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+def _write_tag(part: Path, headers: http.client.HTTPMessage) -> None:
+    """Store what identifies this version of the file; a weak ETag does not identify its bytes."""
+    etag = headers.get("ETag", "")
+    validator = etag if etag and not etag.startswith("W/") else headers.get("Last-Modified", "")
+    _tag(part).unlink(missing_ok=True)
+    if validator:
+        with open_own(_tag(part), "wb") as file:
+            file.write(validator.encode())
+
+
+def _discard(part: Path) -> None:
+    part.unlink(missing_ok=True)
+    _tag(part).unlink(missing_ok=True)
