@@ -21,7 +21,7 @@ from aucmax.features.fourier import FourierFeatures
 from aucmax.features.kernels import BOTH
 from aucmax.features.nystroem import NystroemFeatures
 from aucmax.features.scalers import MetricScaler, QuantileScaler
-from aucmax.metrics.calibration import _FAR, _TILT, IsotonicCalibrator, SigmoidCalibrator
+from aucmax.metrics.calibration import SIGMOID_END, TILT, IsotonicCalibrator, SigmoidCalibrator
 from aucmax.rows.validation import is_sparse
 
 #: The versions of ONNX's operators and file that are written: of 2022, which all runtimes know.
@@ -438,7 +438,7 @@ def _sigmoid(graph: Graph, calibrator: Any, score: str) -> str:
     logits = graph.add("Mul", score, graph.constant(calibrator.slope_))
     logits = graph.add("Add", logits, graph.constant(calibrator.intercept_))
     size = graph.add("Abs", logits)
-    near = graph.add("Min", size, graph.constant(_FAR))
+    near = graph.add("Min", size, graph.constant(SIGMOID_END))
     small = graph.add("Exp", graph.add("Neg", near))
     large = graph.add("Div", one, graph.add("Add", small, one))
     beyond = graph.add("Mul", large, graph.add("Sub", size, near))
@@ -463,5 +463,5 @@ def _isotonic(graph: Graph, calibrator: Any, score: str) -> str:
         steps = graph.add("Mul", distance, graph.constant(sign / calibrator.spread_))
         steps = graph.add("Max", steps, zero)
         tail = graph.add("Div", steps, graph.add("Add", steps, one))
-        found = graph.add("Add", found, graph.add("Mul", tail, graph.constant(_TILT * share)))
+        found = graph.add("Add", found, graph.add("Mul", tail, graph.constant(TILT * share)))
     return found
