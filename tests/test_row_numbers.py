@@ -5,7 +5,7 @@ import polars as pl
 import pytest
 
 from aucmax import KernelAUCClassifier, LinearAUCClassifier, save_model
-from aucmax.cli.predict import run_predict
+from aucmax.cli import commands
 from aucmax.reading import delimited
 from aucmax.reading.read import table_batches
 from aucmax.report.column_table import confident_mistakes
@@ -84,16 +84,8 @@ def test_a_label_that_is_not_known_has_its_row_and_line(model, tmp_path):
 
 def predict(model, path, folder, rows):
     save_model(model, folder / "m.aucmax")
-    run_predict(
-        folder / "m.aucmax",
-        path,
-        folder / "out.csv",
-        keep=(),
-        rank=False,
-        rows=rows,
-        force=True,
-        as_json=False,
-    )
+    out = folder / "out.csv"
+    commands.predict(folder / "m.aucmax", path, out, rank=False, rows=rows, force=True)
 
 
 @pytest.mark.parametrize("piece", [64, 2**24])

@@ -1,25 +1,14 @@
 """Turn scores into probabilities without changing the ranking.
 
-Both calibrators rise strictly, so AUC does not change. A probability is a float64 in (0, 1), with steps
-of 1e-16 near 1, so no calibrator can separate *any* two scores: the plain sigmoid returns exactly 1 for
-all scores beyond 37 logits. Here the sigmoid continues as a hyperbola beyond 16 logits, within 1e-7 of
-0 or 1, which is finer than any data supports. Scores with seven or more digits keep their order. Two
-scores may become equal if they are closer than about 1e-15 of the scores' spread in the middle, or 1e-6
-of it at 50 logits. To rank, use the scores.
+Both calibrators rise strictly, so AUC does not change. They cannot separate *any* two scores, because a
+float64 has steps of 1e-16 near 1: the plain sigmoid returns exactly 1 beyond 37 logits. Here the
+sigmoid continues as a hyperbola beyond 16 logits, within 1e-7 of 0 or 1, which is finer than any data
+supports. Scores with seven or more digits keep their order. To rank, use the scores.
 
-Fit a calibrator to scores of rows that the model was not fitted to: held-out rows of cross-validation,
-or rows kept back. Both fit Platt's smoothed targets, ``(n + 1) / (n + 2)`` for n positives and ``1 / (n
-+ 2)`` for n negatives, because a few rows in perfect order do not prove certainty. With weights n is
-the effective number of rows (Kish), so the unit of the weights does not matter. A row of weight 0 is
-absent.
-
-References
-----------
-J. C. Platt. Probabilistic outputs for support vector machines and comparisons to regularized likelihood
-methods. In Advances in Large Margin Classifiers, MIT Press, 1999.
-
-H.-T. Lin, C.-J. Lin and R. C. Weng. A note on Platt's probabilistic outputs for support vector
-machines. Machine Learning 68, 2007.
+Fit a calibrator to scores of held-out rows. Both calibrators fit Platt's smoothed targets (1999; Lin,
+Lin and Weng 2007), ``(n + 1) / (n + 2)`` for n positives and ``1 / (n + 2)`` for n negatives, because a
+few rows in perfect order do not prove certainty. With weights, n is the effective number of rows
+(Kish), so the unit of the weights does not matter. A row of weight 0 is absent.
 """
 
 from __future__ import annotations
@@ -38,35 +27,19 @@ from aucmax.runtime.parameters import check_choice, warn_user
 
 __all__ = ["IsotonicCalibrator", "SigmoidCalibrator", "make_calibrator"]
 
-#: The sigmoid continues as a hyperbola beyond this many logits.
-SIGMOID_END = 16.0
-
-#: How far an isotonic step tilts, as a part of its height or of the distance to the next step.
-TILT = 0.01
-
-#: The smallest slope, in logits per spread of the scores: flat, but still rising in float64.
-_LEAST_SLOPE = 1e-4
-
-#: The smallest spread, as a part of the range of the scores.
-_LEAST_SPREAD = 1e-9
-
-#: Slopes or differences of scores beyond these sizes overflow.
-_LEAST_SIZE, _LARGEST_SIZE = 2.0**-1000, 2.0**1000
-
-#: Isotonic steps closer than this many logits are joined: rounding must not make a step.
-_SAME = 1e-4
+SIGMOID_END = 16.0  #: the sigmoid continues as a hyperbola beyond this many logits
+TILT = 0.01  #: an isotonic step tilts by this part of its height or of the distance to the next step
+_LEAST_SLOPE = 1e-4  # in logits per spread of the scores: flat, but still rising in float64
+_LEAST_SPREAD = 1e-9  # as a part of the range of the scores
+_LEAST_SIZE, _LARGEST_SIZE = 2.0**-1000, 2.0**1000  # beyond, slopes or differences of scores overflow
+_SAME = 1e-4  # isotonic steps closer than this many logits are joined: rounding must not make a step
 
 
 class SigmoidCalibrator(BaseEstimator):
     """Platt's sigmoid: the probability is ``1 / (1 + exp(-(slope * score + intercept)))``.
 
-    It has two parameters, so a few dozen positive rows are enough. The slope is always positive.
-
-    Attributes
-    ----------
-    slope_, intercept_ : float
-        Beyond 16 logits, where the sigmoid is within 1.2e-7 of 0 or 1, it continues as a hyperbola of
-        the same value and slope, so that extreme scores keep their order.
+    It has two parameters, so a few dozen positive rows are enough. The slope is always positive. Beyond
+    16 logits the sigmoid continues as a hyperbola of the same value and slope.
 
     Examples
     --------

@@ -13,34 +13,19 @@ __all__ = ["Cutoffs", "balanced_threshold", "sweep"]
 
 Indices = npt.NDArray[np.intp]
 
-#: Shares of rows closer than this are equal: they depend on the order of summation.
-_EQUAL_SHARES = 1e-9
-
-#: Scores of identical rows may differ by rounding: by this share of the largest score.
-_ROUNDED_SCORES = 1e-9
+_EQUAL_SHARES = 1e-9  # shares of rows closer than this are equal: the order of summation changes them
+_ROUNDED_SCORES = 1e-9  # scores of identical rows may differ by this share of the largest score
 
 
 @dataclass(frozen=True)
 class Cutoffs:
-    """Cut i has the i highest of m distinct scores above it, from none (0) to all (m).
+    """Cut i has the i highest of m distinct scores above it, from none (0) to all (m)."""
 
-    Parameters
-    ----------
-    distinct : array of shape (m,)
-        The distinct scores, falling.
-    last : array of shape (m,)
-        The position in ``order`` of the last row with each distinct score.
-    order : array of shape (n,)
-        Row indices by falling score.
-    tp, fp : arrays of shape (m + 1,)
-        The weight of positive and of negative rows above each cut.
-    """
-
-    distinct: Floats
-    last: Indices
-    order: Indices
-    tp: Floats
-    fp: Floats
+    distinct: Floats  #: the m distinct scores, falling
+    last: Indices  #: positions in ``order`` of the last row with each distinct score
+    order: Indices  #: the n rows by falling score
+    tp: Floats  #: weight of positive rows above each of the m + 1 cuts
+    fp: Floats  #: weight of negative rows above each cut
 
     def thresholds(self) -> Floats:
         """Return the score of each cut: midway between its two neighbours, or beyond the ends."""

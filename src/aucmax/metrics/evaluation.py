@@ -27,102 +27,67 @@ from aucmax.metrics.scored_rows import (
 
 __all__ = ["CalibrationBin", "Evaluation", "PartialAUC", "TopShare", "evaluate"]
 
-#: False-positive rates up to which partial AUC is measured.
-_MAX_FPRS = (0.05, 0.1)
+_MAX_FPRS = (0.05, 0.1)  # false-positive rates up to which partial AUC is measured
+_TOP_SHARES = (0.01, 0.05, 0.1)  # shares of the rows, from the highest score down, with a lift
 
-#: Shares of the rows, from the highest score down, for which lift is measured.
-_TOP_SHARES = (0.01, 0.05, 0.1)
-
-#: Bounds of the calibration bins, as shares of the rows by rising probability. The last tenth, which
-#: holds a rare class, is divided.
+# Bounds of the calibration bins, as shares of the rows; the last tenth, with a rare class, is divided.
 _BIN_SHARES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
 
 
 @dataclass(frozen=True)
 class PartialAUC:
-    """Area under the ROC curve up to a false-positive rate.
-
-    ``area`` is at most ``max_fpr``; ``standardized`` is McClish's (1989): 0.5 for chance, 1 at best.
-    """
+    """Area under the ROC curve up to a false-positive rate."""
 
     max_fpr: float
-    area: float
-    standardized: float
+    area: float  #: at most ``max_fpr``
+    standardized: float  #: by McClish (1989): 0.5 for chance, 1 at best
 
 
 @dataclass(frozen=True)
 class TopShare:
-    """The rows with the highest scores.
-
-    ``rows`` is their weight (their number without weights), ``captured`` their share of all positives,
-    ``precision`` the share of positives among them, and ``lift`` its ratio to the share among all rows.
-    """
+    """The rows with the highest scores."""
 
     share: float
-    rows: float
-    captured: float
-    precision: float
-    lift: float
+    rows: float  #: their weight; without weights their number
+    captured: float  #: their share of all positives
+    precision: float  #: the share of positives among them
+    lift: float  #: the ratio of ``precision`` to the share of positives among all rows
 
 
 @dataclass(frozen=True)
 class CalibrationBin:
-    """Rows of similar probability (from ``low`` to ``high``), and the share of them that is positive.
+    """Rows of similar probability, and the share of them that is positive."""
 
-    ``observed`` has Clopper and Pearson's exact interval, by the effective number of rows.
-    """
-
-    low: float
+    low: float  #: the lowest probability
     high: float
     rows: int
     mean_probability: float
-    observed: float
+    observed: float  #: the share of positives, with Clopper and Pearson's exact interval
     observed_low: float
     observed_high: float
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """The measures that :func:`evaluate` returns.
+    """The measures that :func:`evaluate` returns."""
 
-    Attributes
-    ----------
-    rows, positives : int
-        Rows of non-zero weight, and how many of them are positive.
-    positive_share : float
-        The share of positives by weight.
-    auc : float
-    auc_low, auc_high, auc_standard_error : float or None
-        DeLong's interval and error. None with unequal weights, for which DeLong has no formula.
-    confidence : float
-        The level of all intervals.
-    partial_auc : tuple of PartialAUC
-        At false-positive rates of up to 0.05 and 0.1.
-    average_precision : float
-    top : tuple of TopShare
-        The highest 1, 5 and 10 %.
-    brier, brier_skill, log_loss : float or None
-        None without probabilities. The skill compares the Brier score with that of always predicting
-        the share of positives: 1 is perfect, 0 or less is useless.
-    calibration : tuple of CalibrationBin, or None
-        Tenths of the rows, the last divided at the top 5 and 1 %. Equal probabilities share a bin.
-    """
-
-    rows: int
+    rows: int  #: rows of non-zero weight
     positives: int
-    positive_share: float
+    positive_share: float  #: by weight
     auc: float
-    auc_low: float | None
+    auc_low: float | None  #: DeLong's interval; None with unequal weights, for which it has no formula
     auc_high: float | None
     auc_standard_error: float | None
-    confidence: float
-    partial_auc: tuple[PartialAUC, ...]
+    confidence: float  #: the level of all intervals
+    partial_auc: tuple[PartialAUC, ...]  #: up to false-positive rates of 0.05 and 0.1
     average_precision: float
-    top: tuple[TopShare, ...]
-    brier: float | None
-    brier_skill: float | None
+    top: tuple[TopShare, ...]  #: the highest 1, 5 and 10 %
+    brier: float | None  #: this and all below are None without probabilities
+    brier_skill: (
+        float | None
+    )  #: 1 is perfect; 0 is no better than always predicting the share of positives
     log_loss: float | None
-    calibration: tuple[CalibrationBin, ...] | None
+    calibration: tuple[CalibrationBin, ...] | None  #: by rising probability
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers, lists and dicts for JSON; None where a measure does not apply."""

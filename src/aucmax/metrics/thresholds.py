@@ -52,8 +52,7 @@ _RANGES: dict[str, dict[str, Any]] = {
     "share": {"high": 1.0},
 }
 
-#: Sums of weights are rounded: an aim counts as met if it is missed by no more than this.
-_ROUNDING = 1e-12
+_ROUNDING = 1e-12  # of sums of weights: an aim that is missed by no more than this is met
 
 
 @dataclass(frozen=True)
@@ -116,28 +115,15 @@ class Aim:
 
 @dataclass(frozen=True)
 class Threshold:
-    """A threshold on scores with its confusion matrix; made by :func:`choose_threshold`.
+    """A threshold on scores with its confusion matrix; made by :func:`choose_threshold`."""
 
-    Attributes
-    ----------
-    threshold : float
-        A row is positive when its score is at or above it.
-    aim : str
-    tp, fp, fn, tn : float
-        True and false positives, false and true negatives, by weight.
-    precision, recall, fpr : float
-        NaN where no row counts (precision if no row is called positive).
-    precision_low, precision_high, recall_low, recall_high, fpr_low, fpr_high : float
-        Exact intervals at the level ``confidence``.
-    """
-
-    threshold: float
+    threshold: float  #: a row is positive when its score is at or above it
     aim: str
-    tp: float
+    tp: float  #: true and false positives, false and true negatives, by weight
     fp: float
     fn: float
     tn: float
-    precision: float
+    precision: float  #: NaN if no row is called positive; other rates are NaN if their class has no row
     precision_low: float
     precision_high: float
     recall: float
@@ -146,7 +132,7 @@ class Threshold:
     fpr: float
     fpr_low: float
     fpr_high: float
-    confidence: float
+    confidence: float  #: the level of the exact intervals
 
     def count_intervals(self) -> dict[str, tuple[float, float]]:
         """Return bounds of each count in a population with as many positives and negatives as here."""
@@ -179,6 +165,8 @@ def choose_threshold(
 ) -> Threshold:
     """Return the best threshold for an aim among all cuts of these rows by score.
 
+    A ValueError names the best there is if no cut meets the aim.
+
     Parameters
     ----------
     positive : bool array of shape (n,)
@@ -190,11 +178,6 @@ def choose_threshold(
     sample_weight : array of shape (n,), optional
     confidence : float, default=0.95
         The level of the intervals.
-
-    Raises
-    ------
-    ValueError
-        If no cut meets the aim; the message names the best there is.
 
     Examples
     --------
