@@ -60,18 +60,11 @@ def _print_evaluation(found: Evaluation, cut: Threshold, model: TableModel) -> N
     io.print_table(("measure", ""), lines)
     if found.calibration:
         print()
-        header = ("probability from", "to", "rows", "mean", "observed")
-        bins = (
-            (
-                f"{each.low:.4f}",
-                f"{each.high:.4f}",
-                f"{each.rows:,}",
-                f"{each.mean_probability:.4f}",
-                io.interval(vars(each), "observed"),
-            )
-            for each in found.calibration
-        )
-        io.print_table(header, bins, left=0)
+        bins = []
+        for each in found.calibration:
+            numbers = (f"{value:.4f}" for value in (each.low, each.high, each.mean_probability))
+            bins.append((*numbers, f"{each.rows:,}", io.interval(vars(each), "observed")))
+        io.print_table(("probability from", "to", "mean", "rows", "observed"), bins, left=0)
 
 
 def _score(model: TableModel, table: Path, target: str | None, line: Line) -> ScoredRows:
@@ -102,30 +95,26 @@ def run_compare(
     fitted = [model for model in models if model is not None]
     if not fitted:
         raise ValueError(
-            f"neither {first} nor {second} is a model file: one must be, because a rival gets the "
-            "columns as that model prepares them."
+            f"neither {first} nor {second} is a model file: a rival needs one to prepare the columns."
         )
     labels = [model.positive_label_ for model in fitted]
     if len(set(map(str, labels))) > 1:
         raise ValueError(
-            f"{first} ranks {labels[0]!r} high and {second} ranks {labels[1]!r} high: they cannot be "
-            "compared."
+            f"{first} ranks {labels[0]!r} high, but {second} {labels[1]!r}: they cannot be compared."
         )
     with status_line() as line:
         rows = _score(fitted[0], table, target, line)
         scores = []
         for name, model in zip(names, models, strict=True):
             if model is None:
-                learnt = _read_training(name, fitted[0], table, train, target, line)
-                scores.append(_rival_scores(name, seed, fitted[0], learnt, rows, line))
+                scores.append(_rival_scores(name, seed, fitted[0], rows, table, train, target, line))
             elif model is fitted[0]:
                 scores.append(rows.score)
             else:
                 scores.append(score_rows(watched(model, line), table, target).score)
     if len(scores[0]) != len(scores[1]):
         raise ValueError(
-            f"{first} and {second} leave out different rows of {table} because of their weights: they "
-            "cannot be compared."
+            f"{first} and {second} weight different rows of {table} by 0: they cannot be compared."
         )
     if rows.weighted:
         io.say("The paired test ignores weights: each row counts once.")
@@ -151,30 +140,32 @@ def _print_comparison(
         io.say(f"The difference is not significant on these {len(positive):,} rows.")
 
 
-def _read_training(
-    name: str, model: TableModel, table: Path, train: Path | None, target: str | None, line: Line
-) -> ScoredRows:
+def _rival_scores(
+    name: str,
+    seed: int,
+    model: TableModel,
+    rows: ScoredRows,
+    table: Path,
+    train: Path | None,
+    target: str | None,
+    line: Line,
+) -> np.ndarray:
+    """Fit a model of another library to the features that ``model`` makes of the columns."""
     if train is None:
         raise ValueError(f"{name} must be fitted first: name a table to fit it to by --train.")
     if train.exists() and table.exists() and train.samefile(table):
         raise ValueError(f"{name} would be tested on the rows it is fitted to: name another --train.")
-    line.part(f"reading {train.name}")
-    return score_rows(watched(model, line), train, target)
-
-
-def _rival_scores(
-    name: str, seed: int, model: TableModel, learnt: ScoredRows, rows: ScoredRows, line: Line
-) -> np.ndarray:
-    """Fit a model of another library to the features that ``model`` makes of the columns."""
     rival = RIVALS[name](seed)
+    line.part(f"reading {train.name}")
+    learnt = score_rows(watched(model, line), train, target)
     line.part(f"fitting {name} to {len(learnt.positive):,} rows")
     rival.fit(model.features(learnt.frame), learnt.positive.astype(int))
     line.part(f"scoring {len(rows.positive):,} rows with {name}")
     features = model.features(rows.frame)
-    scores: np.ndarray = (
-        rival.decision_function(features)
-        if hasattr(rival, "decision_function")
-        else rival.predict_proba(features)[:, 1]
-    )
+    scores: np.ndarray
+    if hasattr(rival, "decision_function"):
+        scores = rival.decision_function(features)
+    else:
+        scores = rival.predict_proba(features)[:, 1]
     line.say(f"{name}: AUC {roc_auc(rows.positive, scores):.4f}, not tuned.")
     return scores

@@ -207,7 +207,6 @@ def _split(
     positive = labels == pos_label
     if positive.all() or not positive.any():
         raise ValueError(
-            f"AUC needs both classes; with pos_label={pos_label!r}, y_true has "
-            f"{int(positive.sum())} positive of {positive.size} rows."
+            f"AUC needs both classes; {positive.sum()} of {positive.size} rows have {pos_label=}."
         )
     return positive, scores

@@ -28,8 +28,7 @@ def check_scored(
     positive, scores = check_positive(positive), check_values(name, scores)
     if scores.size != positive.size:
         raise ValueError(
-            f"positive and {name} must have one entry per row; they have {positive.size} and "
-            f"{scores.size}."
+            f"positive and {name} must have one entry per row; got {positive.size} and {scores.size}."
         )
     if not scores.size:
         raise ValueError(f"{name} has no rows; at least one is needed.")

@@ -42,16 +42,7 @@ __all__ = ["Aim", "Threshold", "choose_threshold", "measure_threshold"]
 
 _FORMS = "youden, cost=5, precision=0.8, recall=0.9, fpr=0.05, top=100 or top=5%"
 
-#: The range of each aim's value, for :func:`check_number`.
-_RANGES: dict[str, dict[str, Any]] = {
-    "cost": {},
-    "precision": {"high": 1.0},
-    "recall": {"high": 1.0},
-    "fpr": {"high": 1.0, "closed": True},
-    "top": {},
-    "share": {"high": 1.0},
-}
-
+_KINDS = ("cost", "precision", "recall", "fpr", "top", "share")
 _ROUNDING = 1e-12  # of sums of weights: an aim that is missed by no more than this is met
 
 
@@ -59,28 +50,19 @@ _ROUNDING = 1e-12  # of sums of weights: an aim that is missed by no more than t
 class Aim:
     """What a threshold is chosen for.
 
-    Parameters
-    ----------
-    kind : {"youden", "cost", "precision", "recall", "fpr", "top", "share"}
-        "top" is a number of rows and "share" a share of them: ``top=100`` and ``top=5%`` as text.
-    value : float, optional
-        None for "youden".
-
-    Examples
-    --------
-    >>> from aucmax.metrics.thresholds import Aim
     >>> Aim.parse("top=5%")
     Aim(kind='share', value=0.05)
     >>> str(Aim("precision", 0.8))
     'precision=0.8'
     """
 
-    kind: str = "youden"
-    value: float | None = None
+    kind: str = "youden"  #: as in the text, but "share" for a top in percent
+    value: float | None = None  #: None for "youden"
 
     def __post_init__(self) -> None:
-        if self.kind in _RANGES:
-            check_number(f"the aim {self.kind}", self.value, **_RANGES[self.kind])
+        if self.kind in _KINDS:
+            high = math.inf if self.kind in ("cost", "top") else 1.0
+            check_number(f"the aim {self.kind}", self.value, closed=self.kind == "fpr", high=high)
         elif self.kind != "youden":
             raise ValueError(f"{self.kind!r} is not an aim of a threshold; use {_FORMS}.")
         elif self.value is not None:
@@ -94,7 +76,7 @@ class Aim:
         kind, equals, number = (part.strip().lower() for part in text.partition("="))
         if kind == "youden" and not equals:
             return cls()
-        if kind not in _RANGES or kind == "share":
+        if kind not in _KINDS or kind == "share":
             raise ValueError(f"{text!r} is not an aim of a threshold; use {_FORMS}.")
         percent = number.endswith("%")
         try:

@@ -41,9 +41,7 @@ __all__ = ["ModelFileError", "load_model", "read_manifest", "save_model"]
 FORMAT = 2
 
 _MANIFEST, _MODEL = "manifest.json", "model.skops"
-
-#: The member of a skops file that names types.
-_SCHEMA = "schema.json"
+_SCHEMA = "schema.json"  # the member of a skops file that names types
 
 #: Old and new modules of types that have moved: a file names each type by its module at the time.
 _MOVED = {
@@ -79,9 +77,6 @@ _TRUSTED_BY_MODULE = {
     ),
 }
 TRUSTED = frozenset(f"{home}.{name}" for home, names in _TRUSTED_BY_MODULE.items() for name in names)
-
-#: Entries that every manifest has; entries of a caller need other names.
-_OWN = ("format", "kind", "date", "versions", "sha256", "classes", "columns", "training")
 
 
 class ModelFileError(ValueError):
@@ -120,9 +115,6 @@ def save_model(model: Any, path: str | os.PathLike[str], **manifest: Any) -> Pat
     path = Path(path)
     if path.is_dir():
         raise ModelFileError(f"{path} is a folder: name a file in it to save the model to.")
-    taken = sorted(set(manifest) & set(_OWN))
-    if taken:
-        raise ValueError(f"the manifest entry {taken[0]!r} is reserved by aucmax: choose another name.")
     data = _dump(model)
     entries = {
         "format": FORMAT,
@@ -131,10 +123,12 @@ def save_model(model: Any, path: str | os.PathLike[str], **manifest: Any) -> Pat
         "versions": _versions(),
         "sha256": hashlib.sha256(data).hexdigest(),
         **_describe(model),
-        **manifest,
     }
+    taken = sorted(set(manifest) & set(entries))
+    if taken:
+        raise ValueError(f"the manifest entry {taken[0]!r} is reserved by aucmax: choose another name.")
     try:
-        text = json.dumps(json_ready(entries), indent=2, allow_nan=False, ensure_ascii=False)
+        text = json.dumps(json_ready(entries | manifest), indent=2, allow_nan=False, ensure_ascii=False)
     except TypeError as error:
         raise ValueError(f"JSON cannot hold an entry of the manifest: {error}.") from None
     with replacing(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as out:
@@ -163,23 +157,20 @@ def load_model(path: str | os.PathLike[str]) -> Any:
     True
     """
     path = Path(path)
-    with _opened(path) as (file, manifest):
-        data = file.read(_MODEL)
-    if hashlib.sha256(data).hexdigest() != manifest["sha256"]:
-        raise ModelFileError(
-            f"{path} was altered: its model does not match its manifest. Get the file again."
+    with _naming(path):
+        with _opened(path) as (file, manifest):
+            data = file.read(_MODEL)
+        if hashlib.sha256(data).hexdigest() != manifest["sha256"]:
+            raise ModelFileError("was altered: its model does not match its manifest. Get it again.")
+        _check_model(data)
+        model = _load(data, manifest)
+    old, new = str(manifest["versions"].get("scikit-learn")), _versions()["scikit-learn"]
+    if old.split(".")[:2] != new.split(".")[:2]:
+        warn_user(
+            f"{path} was saved with scikit-learn {old}, and this is {new}: compare some scores with "
+            "earlier ones before you rely on it, or train and save the model again."
         )
-    with _one_error(path), zipfile.ZipFile(io.BytesIO(data)) as inner:
-        _check_members(inner.infolist(), len(data), path)
-        for name in inner.namelist():
-            with inner.open(name) as member:
-                if member.read(2) == b"PK":  # such as NumPy's npz, which would be unpacked unchecked
-                    raise ModelFileError(f"{path} is not safe to load: {name!r} is compressed.")
-        try:
-            check_arrays(inner)
-        except DeclaredSizeError as error:
-            raise ModelFileError(f"{path} is not safe to load: {error}.") from None
-    return _load(data, manifest, path)
+    return model
 
 
 def read_manifest(path: str | os.PathLike[str]) -> dict[str, Any]:
@@ -190,11 +181,8 @@ def read_manifest(path: str | os.PathLike[str]) -> dict[str, Any]:
     ``training`` (the seed, and for a TableModel the target, positive label, AUC with interval, and hash
     of the data), and the entries passed to :func:`save_model`.
     """
-    with _opened(Path(path)) as (_, manifest):
+    with _naming(Path(path)), _opened(Path(path)) as (_, manifest):
         return manifest
-
-
-# Writing
 
 
 def _dump(model: Any) -> bytes:
@@ -234,122 +222,123 @@ def _describe(model: Any) -> dict[str, Any]:
     return {"classes": getattr(model, "classes_", None), "columns": columns, "training": training}
 
 
-# Reading
+@contextmanager
+def _naming(path: Path) -> Iterator[None]:
+    """Name the file in a ModelFileError, and make one of each error that a damaged zip causes."""
+    # A damaged header makes the zip reader raise any of these; OSError is a seek to before the start.
+    damage = (ArithmeticError, EOFError, LookupError, OSError, RuntimeError, ValueError)
+    try:
+        yield
+    except ModelFileError as error:
+        raise ModelFileError(f"{path} {error}") from None
+    except (zipfile.BadZipFile, *damage) as error:
+        reason = _brief(error)
+        raise ModelFileError(f"{path} is truncated or damaged ({reason}): get it again.") from None
 
 
 @contextmanager
 def _opened(path: Path) -> Iterator[tuple[zipfile.ZipFile, dict[str, Any]]]:
     """Open the zip of a model file, and read its manifest; refuse other files."""
     if path.is_dir():
-        raise ModelFileError(f"{path} is a folder: name the model file in it.")
+        raise ModelFileError("is a folder: name the model file in it.")
     if not path.is_file():
-        why = "is not an ordinary file" if path.exists() else "does not exist"
-        raise ModelFileError(f"{path} {why}: name a model file.")
+        raise ModelFileError("is not an ordinary file." if path.exists() else "does not exist.")
     size = path.stat().st_size
     with path.open("rb") as opened:
         if opened.read(2) != b"PK":
             what = "is not a model file" if size else "is empty"
-            raise ModelFileError(f"{path} {what}: `aucmax train` and save_model write model files.")
-        with _one_error(path), zipfile.ZipFile(opened) as file:
+            raise ModelFileError(f"{what}: `aucmax train` and save_model write model files.")
+        with zipfile.ZipFile(opened) as file:
             members = file.infolist()
             first = [member for member in members if member.filename == _MANIFEST]
-            _check_members(first, size, path)
+            _check_members(first, size)
             # A newer format may have other members, so its number is checked before them.
-            manifest = _parse_manifest(file, path) if first else {}
+            manifest = _parse_manifest(file.read(_MANIFEST)) if first else {}
             names = sorted(member.filename for member in members)
             if names != [_MANIFEST, _MODEL]:
                 found = ", ".join(repr(name) for name in names[:3]) or "nothing"
                 raise ModelFileError(
-                    f"{path} is a zip file but not a model file, which holds {_MANIFEST} and {_MODEL} "
-                    f"only; this one holds {found}{' and more' * (len(names) > 3)}."
+                    f"is a zip file but not a model file, which holds {_MANIFEST} and {_MODEL} only; "
+                    f"this one holds {found}{' and more' * (len(names) > 3)}."
                 )
-            _check_members(members, size, path)
+            _check_members(members, size)
             yield file, manifest
 
 
-@contextmanager
-def _one_error(path: Path) -> Iterator[None]:
-    """Turn the errors of the zip reader on a damaged file into one ModelFileError."""
-    # A damaged header makes the reader raise any of these; OSError is a seek to before the start.
-    damage = (ArithmeticError, EOFError, LookupError, OSError, RuntimeError, ValueError)
-    try:
-        yield
-    except ModelFileError:
-        raise
-    except (zipfile.BadZipFile, *damage) as error:
-        raise ModelFileError(
-            f"{path} is truncated or damaged ({_brief(error)}): get the file again."
-        ) from None
-
-
-def _check_members(members: list[zipfile.ZipInfo], size: int, path: Path) -> None:
+def _check_members(members: list[zipfile.ZipInfo], size: int) -> None:
     """Refuse zip bombs, and names that lead out of the zip; save_model writes neither."""
     packed = any(member.compress_type != zipfile.ZIP_STORED for member in members)
     if packed or sum(member.file_size for member in members) > size:
         worst = max(members, key=lambda member: member.file_size)
         raise ModelFileError(
-            f"{path} is not safe to load: its part {worst.filename!r} unpacks to {worst.file_size:,} "
-            "bytes, and the parts of a model file are never compressed."
+            f"is not safe to load: its part {worst.filename!r} unpacks to {worst.file_size:,} bytes; "
+            "the parts of a model file are never compressed."
         )
     for name in (member.filename for member in members):
         if {"/", "\\", ":"} & set(name) or name.startswith("."):
-            raise ModelFileError(f"{path} is not safe to load: {name!r} leads out of the file.")
+            raise ModelFileError(f"is not safe to load: the name {name!r} leads out of the file.")
 
 
-def _parse_manifest(file: zipfile.ZipFile, path: Path) -> dict[str, Any]:
-    text = file.read(_MANIFEST)
+def _parse_manifest(text: bytes) -> dict[str, Any]:
     try:
         manifest = json.loads(text)
     except (ValueError, RecursionError):
         manifest = None
     written = manifest.get("format") if isinstance(manifest, dict) else None
     if not isinstance(written, int) or isinstance(written, bool) or written < 1:
-        raise ModelFileError(f"{path} is not a model file: its {_MANIFEST} has no format number.")
+        raise ModelFileError(f"is not a model file: its {_MANIFEST} has no format number.")
     if written > FORMAT:
         raise ModelFileError(
-            f"{path} has model format {written}, and aucmax {__version__} reads formats up to "
-            f"{FORMAT}: upgrade with `pip install --upgrade aucmax`."
+            f"has model format {written}, and aucmax {__version__} reads formats up to {FORMAT}: "
+            "upgrade with `pip install --upgrade aucmax`."
         )
     if not isinstance(manifest.get("sha256"), str) or not isinstance(manifest.get("versions"), dict):
-        raise ModelFileError(f"{path} was altered: its {_MANIFEST} lacks the hash or the versions.")
+        raise ModelFileError(f"was altered: its {_MANIFEST} lacks the hash or the versions.")
     return manifest
 
 
-def _load(data: bytes, manifest: dict[str, Any], path: Path) -> Any:
+def _check_model(data: bytes) -> None:
+    """Refuse a skops zip whose parts need more memory than they have bytes."""
+    with zipfile.ZipFile(io.BytesIO(data)) as inner:
+        _check_members(inner.infolist(), len(data))
+        for name in inner.namelist():
+            with inner.open(name) as member:
+                if member.read(2) == b"PK":  # such as NumPy's npz, which would be unpacked unchecked
+                    raise ModelFileError(f"is not safe to load: its part {name!r} is compressed.")
+        try:
+            check_arrays(inner)
+        except DeclaredSizeError as error:
+            raise ModelFileError(f"is not safe to load: {error}.") from None
+
+
+def _load(data: bytes, manifest: dict[str, Any]) -> Any:
     from sklearn.base import BaseEstimator
     from sklearn.exceptions import InconsistentVersionWarning
 
     skops_io = import_module("skops.io")
     data = _with_current_modules(data)
-    saved, here = manifest["versions"], _versions()
     try:
         unknown = sorted(set(skops_io.get_untrusted_types(data=data)) - TRUSTED)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", InconsistentVersionWarning)  # the one below replaces it
+            warnings.simplefilter("ignore", InconsistentVersionWarning)  # load_model warns itself
             model = None if unknown else skops_io.loads(data, trusted=sorted(TRUSTED))
     except Exception as error:  # any error, of any type, is a fault of the file
-        names = ("aucmax", "scikit-learn", "numpy")
-        old, new = (", ".join(f"{name} {each.get(name)}" for name in names) for each in (saved, here))
+        saved, here = (
+            ", ".join(f"{name} {each.get(name)}" for name in ("aucmax", "scikit-learn", "numpy"))
+            for each in (manifest["versions"], _versions())
+        )
         raise ModelFileError(
-            f"{path} holds no readable model ({_brief(error)}). It was saved with {old}; this is {new}."
+            f"holds no readable model ({_brief(error)}). It was saved with {saved}; this is {here}."
         ) from None
     if unknown:
         raise ModelFileError(
-            f"{path} is not safe to load: it holds {unknown[0]}, a type that model files may not hold. "
+            f"is not safe to load: it holds {unknown[0]}, a type that model files may not hold. "
             "Nothing in the file was run."
         )
-    kind = type(model).__name__
-    if not isinstance(model, BaseEstimator) or kind != manifest.get("kind"):
-        raise ModelFileError(
-            f"{path} was altered: its manifest names a {manifest.get('kind')}, but it holds a {kind}."
-        )
-    _check_scores(model, path)
-    old, new = str(saved.get("scikit-learn")), here["scikit-learn"]
-    if old.split(".")[:2] != new.split(".")[:2]:
-        warn_user(
-            f"{path} was saved with scikit-learn {old}, and this is {new}: compare some scores with "
-            "earlier ones before you rely on it, or train and save the model again."
-        )
+    kind, named = type(model).__name__, manifest.get("kind")
+    if not isinstance(model, BaseEstimator) or kind != named:
+        raise ModelFileError(f"was altered: its manifest names a {named}, but it holds a {kind}.")
+    _check_scores(model)
     return model
 
 
@@ -375,7 +364,7 @@ def _with_current_modules(data: bytes) -> bytes:
     return data
 
 
-def _check_scores(model: Any, path: Path) -> None:
+def _check_scores(model: Any) -> None:
     """Refuse a classifier of ours that cannot score a row of zeros: one of its parts was altered."""
     model = getattr(model, "model_", model)  # a TableModel passes its features to this one
     if not type(model).__module__.startswith("aucmax.") or not hasattr(model, "decision_function"):
@@ -387,8 +376,7 @@ def _check_scores(model: Any, path: Path) -> None:
     except (ValueError, MemoryError):
         return  # zeros may be too extreme for this model, or memory short
     except Exception as error:
-        reason = _brief(error)
-        raise ModelFileError(f"{path} was altered: its model cannot score a row ({reason}).") from None
+        raise ModelFileError(f"was altered: its model cannot score a row ({_brief(error)}).") from None
 
 
 def _brief(error: Exception) -> str:

@@ -39,9 +39,7 @@ from aucmax.tables.columns import normal_frame
 
 __all__ = ["OnnxError", "to_onnx"]
 
-TOLERANCE = (
-    1e-5  #: allowed difference from Python: in parts of the largest score; of probabilities absolute
-)
+TOLERANCE = 1e-5  #: largest difference from Python's scores, relative to the largest of them
 _ROUNDING = 1e-8  # scores smaller than this part of the largest weight are rounding
 _MADE_ROWS = 64  # rows made up for the comparison if none are given
 _BATCH = 100  # rows passed to the graph at a time; larger batches were slower
@@ -105,7 +103,7 @@ def to_onnx(
 def _build(model: Any, input_type: str) -> Graph:
     graph = Graph(input_type)
     score = score_of(graph, model, _inputs(graph, model))
-    shape: list[Any] = ["n", len(_last(model).classes_)]
+    shape: list[Any] = ["n", len(_steps(model)[-1].classes_)]
     if shape[1] == 2:
         score, shape = graph.add("Squeeze", score, graph.indices(1)), ["n"]
     graph.output("score", score, shape)
@@ -115,27 +113,21 @@ def _build(model: Any, input_type: str) -> Graph:
     return graph
 
 
-def _last(model: Any) -> Any:
-    return model[-1] if isinstance(model, Pipeline) else model
-
-
 def _steps(model: Any) -> list[Any]:
     return [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]
 
 
 def _metadata(model: Any) -> dict[str, str]:
     """Return what a user of the graph needs: the classes, the positive one, and the threshold."""
-    classes = _last(model).classes_.tolist()
-    entries = {"kind": type(_last(model)).__name__, "classes": json.dumps(classes)}
+    last = _steps(model)[-1]
+    classes = last.classes_.tolist()
+    entries = {"kind": type(last).__name__, "classes": json.dumps(classes)}
     if len(classes) == 2:
         entries["positive"] = json.dumps(getattr(model, "positive_label_", classes[1]))
     threshold = getattr(model, "threshold_", None)
     if threshold is not None:
         entries["threshold"] = repr(float(threshold.threshold))
     return entries
-
-
-# Inputs: a matrix, or the columns of a table
 
 
 def _column_transformer(model: Any) -> ColumnTransformer | None:
@@ -150,26 +142,17 @@ def _inputs(graph: Graph, model: Any) -> Any:
     table = _column_transformer(model)
     if table is None:
         return graph.input("X", model.n_features_in_)
-    taken = {i for _, _, indices in parts_of(table) for i in indices}
-    names = [table.feature_names_in_[i] for i in sorted(taken)]
-    if hasattr(model, "columns_"):
-        names = [column["name"] for column in model.columns_ if column["name"] in names]
-    text = _text_columns(table)
-    return {name: graph.input(name, 1, text=name in text) for name in names}
-
-
-def _text_columns(table: ColumnTransformer) -> set[str]:
-    text = set()
+    taken: set[int] = set()
+    text: set[int] = set()
     for _, part, indices in parts_of(table):
+        taken.update(indices)
         encoder = _steps(part)[0]
         if isinstance(encoder, OneHotEncoder):
-            for i, levels in zip(indices, encoder.categories_, strict=True):
-                if levels.dtype.kind in "OUS":
-                    text.add(table.feature_names_in_[i])
-    return text
-
-
-# The comparison with Python
+            levels = zip(indices, encoder.categories_, strict=True)
+            text.update(i for i, each in levels if each.dtype.kind in "OUS")
+    positions = {table.feature_names_in_[i]: i for i in sorted(taken)}
+    names = [column["name"] for column in getattr(model, "columns_", [])] or positions
+    return {name: graph.input(name, 1, positions[name] in text) for name in names if name in positions}
 
 
 def _compare(model: Any, made: Any, graph: Graph, X: Any) -> None:
@@ -191,7 +174,8 @@ def _compare(model: Any, made: Any, graph: Graph, X: Any) -> None:
     expected, inputs = _expected(model, graph, rows)
     found = _run(runtime, made, graph, inputs, len(expected["score"]))
     # If all rows are alike, their scores are the rounding of the terms that they are sums of.
-    last = getattr(_last(model), "model_", _last(model))
+    last = _steps(model)[-1]
+    last = getattr(last, "model_", last)
     weights = np.asarray(getattr(last, "dual_coef_", getattr(last, "coef_", 0.0)))
     terms = _ROUNDING * float(np.abs(weights).max(initial=0.0))
     largest = float(np.abs(expected["score"]).max(initial=max(terms, 1e-300)))

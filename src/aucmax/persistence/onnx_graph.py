@@ -71,29 +71,9 @@ class Graph:
     def joined(self, blocks: Sequence[str]) -> str:
         return blocks[0] if len(blocks) == 1 else self.add("Concat", *blocks, axis=1)
 
-    def scan_body(
-        self,
-        steps: str,
-        inputs: dict[str, list[Any]],
-        output: tuple[str, list[Any]],
-        **constants: float,
-    ) -> Any:
-        """Return the graph that a Scan runs for each slice.
-
-        A step reads ``result = operation argument argument``. ``inputs`` and ``output`` have shapes;
-        ``axis`` stands for the second axis.
-        """
-        helper, types = self.onnx.helper, self.onnx.TensorProto
-        nodes = []
-        for result, _, op, *arguments in map(str.split, steps.strip().splitlines()):
-            nodes.append(helper.make_node(op, [f"/{each}" for each in arguments], [f"/{result}"]))
-        values = [
-            helper.make_tensor_value_info(f"/{name}", types.DOUBLE, shape)
-            for name, shape in (*inputs.items(), output)
-        ]
-        fixed = [helper.make_tensor(f"/{name}", types.DOUBLE, [], [x]) for name, x in constants.items()]
-        fixed.append(helper.make_tensor("/axis", types.INT64, [1], [1]))
-        return helper.make_graph(nodes, "slice", values[:-1], values[-1:], fixed)
+    def scan_body(self, text: str) -> Any:
+        """Return the body of a Scan from ONNX's text format; "/" keeps its names apart from columns."""
+        return self.onnx.compose.add_prefix_graph(self.onnx.parser.parse_graph(text), "/")
 
     def model(self, metadata: dict[str, str]) -> Any:
         helper, ends = self.onnx.helper, [list(each.values()) for each in (self.inputs, self.outputs)]

@@ -22,8 +22,6 @@ from aucmax.metrics.calibration import SIGMOID_END, TILT, IsotonicCalibrator, Si
 from aucmax.persistence.onnx_graph import Graph, OnnxError
 from aucmax.rows.validation import is_sparse
 
-# Transformers
-
 
 def parts_of(table: ColumnTransformer) -> list[tuple[str, Any, list[int]]]:
     """Return the name, fitted transformer and column indices of each part that is not dropped."""
@@ -34,9 +32,7 @@ def parts_of(table: ColumnTransformer) -> list[tuple[str, Any, list[int]]]:
             continue
         if isinstance(columns, slice):
             if isinstance(columns.start, str) or isinstance(columns.stop, str):
-                raise OnnxError(
-                    f"part {label!r} of the ColumnTransformer has a slice of names: list them instead."
-                )
+                raise OnnxError(f"part {label!r} of the ColumnTransformer has a slice: list its names.")
             indices = list(range(len(names))[columns])
         else:
             listed = np.atleast_1d(np.asarray(columns))
@@ -107,20 +103,18 @@ def _interpolated(graph: Graph, scaler: QuantileScaler, rows: str) -> str:
     if len(scaler.knots_) == 1:  # all columns are constant
         return graph.add("Mul", rows, 0.0)
     widths, size = np.diff(scaler.knots_, axis=0), len(scaler.knots_) - 1
+    knots = ", ".join(f"double[{size}] {name}" for name in ("knots", "widths", "rises"))
     body = graph.scan_body(
-        """
-        upright = Unsqueeze column axis
-        past = Sub upright knots
-        way = Div past widths
-        begun = Max way zero
-        ramps = Min begun one
-        risen = MatMul ramps rises
-        level = Add risen first
-        """,
-        {"column": ["n"], "knots": [size], "widths": [size], "rises": [size], "first": []},
-        ("level", ["n"]),
-        zero=0.0,
-        one=1.0,
+        f"""slice (double[n] column, {knots}, double first) => (double[n] level)
+        <int64[1] axis = {{1}}, double zero = {{0.0}}, double one = {{1.0}}> {{
+            upright = Unsqueeze (column, axis)
+            past = Sub (upright, knots)
+            way = Div (past, widths)
+            begun = Max (way, zero)
+            ramps = Min (begun, one)
+            risen = MatMul (ramps, rises)
+            level = Add (risen, first)
+        }}"""
     )
     parts = (
         scaler.knots_[:-1].T,
@@ -160,8 +154,7 @@ def _one_hot(graph: Graph, encoder: OneHotEncoder, value: str) -> str:
             keys = ["" if level is None or _is_nan(level) else str(level) for level in levels]
             if len(set(keys)) < len(keys):
                 raise OnnxError(
-                    f"two levels of column {i} of the OneHotEncoder are equal as text, where a missing "
-                    'value is "".'
+                    f'two levels of column {i} are equal as text (a missing value is ""): join them.'
                 )
             numbers = {"values_int64s": list(range(len(keys))), "default_int64": len(keys)}
             index = graph.add("LabelEncoder", column, domain="ai.onnx.ml", keys_strings=keys, **numbers)
@@ -202,9 +195,6 @@ def _width(encoder: OneHotEncoder, column: int) -> int:
     return len(encoder.categories_[column]) - (0 if pooled is None else len(pooled) - 1) - dropped
 
 
-# Scores
-
-
 def score_of(graph: Graph, model: Any, value: Any) -> str:
     """Return the scores (n, k) of a classifier."""
     if isinstance(model, Pipeline):
@@ -227,8 +217,7 @@ def score_of(graph: Graph, model: Any, value: Any) -> str:
         score = graph.add("MatMul", value, model.coef_.T)
     else:
         raise OnnxError(
-            "to_onnx takes a classifier of aucmax, a TableModel or a pipeline that ends in one; got "
-            f"{type(model).__name__}."
+            f"to_onnx takes a classifier of aucmax, or a pipeline of one; got {type(model).__name__}."
         )
     return graph.add("Add", score, model.intercept_)
 
@@ -283,14 +272,13 @@ def _manhattan(graph: Graph, rows: str, points: np.ndarray) -> str:
     """Return L1 distances (n, v), summed feature by feature: a broadcast would hold all of them."""
     size = len(points)
     body = graph.scan_body(
-        """
-        upright = Unsqueeze feature axis
-        apart = Sub upright points
-        step = Abs apart
-        sum = Add so_far step
-        """,
-        {"so_far": ["n", size], "feature": ["n"], "points": [size]},
-        ("sum", ["n", size]),
+        f"""slice (double[n, {size}] so_far, double[n] feature, double[{size}] points)
+        => (double[n, {size}] sum) <int64[1] axis = {{1}}> {{
+            upright = Unsqueeze (feature, axis)
+            apart = Sub (upright, points)
+            step = Abs (apart)
+            sum = Add (so_far, step)
+        }}"""
     )
     count = graph.add("Slice", graph.add("Shape", rows), graph.indices(0), graph.indices(1))
     shape = graph.add("Concat", count, graph.indices(size), axis=0)
@@ -298,9 +286,6 @@ def _manhattan(graph: Graph, rows: str, points: np.ndarray) -> str:
     zeros = graph.add("ConstantOfShape", shape, value=zero)
     by_feature = graph.add("Transpose", rows, perm=[1, 0])
     return graph.add("Scan", zeros, by_feature, points.T, body=body, num_scan_inputs=2)
-
-
-# Probabilities
 
 
 def probability(graph: Graph, calibrator: Any, score: str) -> str:
