@@ -83,23 +83,21 @@ def _status(data_dir: Path | None) -> list[dict[str, Any]]:
     from aucmax.paper.data.downloads import dataset_status
     from aucmax.paper.data.registry import DATASETS
 
-    rows = []
-    for status in dataset_status(data_dir):
-        dataset = DATASETS[status.name]
-        train, test = dataset.rows
-        stand_in = status.state == "substitute" and dataset.substitute
-        rows.append(
-            {
-                "name": status.name,
-                "train_rows": train,
-                "test_rows": test,
-                "features": dataset.features,
-                "ratio": dataset.ratio,
-                "state": status.state,
-                "bytes": status.size,
-                "files": [str(path) for path in status.paths],
-                "note": dataset.note,
-                "substitute": stand_in.sentence if stand_in else "",
-            }
-        )
-    return rows
+    return [
+        {
+            "name": status.name,
+            "train_rows": dataset.rows[0],
+            "test_rows": dataset.rows[1],
+            "features": dataset.features,
+            "ratio": dataset.ratio,
+            "state": status.state,
+            "bytes": status.size,
+            "files": [str(path) for path in status.paths],
+            "note": dataset.note,
+            "substitute": dataset.substitute.sentence
+            if dataset.substitute and status.state == "substitute"
+            else "",
+        }
+        for status in dataset_status(data_dir)
+        for dataset in (DATASETS[status.name],)
+    ]

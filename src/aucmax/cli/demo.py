@@ -86,22 +86,18 @@ def run_demo(rows: int, landmarks: int, seed: int, picture: Path, as_json: bool)
     if as_json:
         io.print_json({"rows": rows, "landmarks": landmarks, "seed": seed, "results": results})
     else:
-        _print_results(results)
-    _save_picture(y[cut:], scores, results, picture)
-
-
-def _print_results(results: list[dict[str, Any]]) -> None:
-    lines = (
-        (
-            row["model"],
-            f"{row['auc']:.4f}",
-            f"{row['low']:.4f} – {row['high']:.4f}",
-            f"{row['seconds']:.1f}",
-            f"{row['p_value']:.1g}" if "p_value" in row else "",
+        lines = (
+            (
+                row["model"],
+                f"{row['auc']:.4f}",
+                f"{row['low']:.4f} – {row['high']:.4f}",
+                f"{row['seconds']:.1f}",
+                f"{row['p_value']:.1g}" if "p_value" in row else "",
+            )
+            for row in results
         )
-        for row in results
-    )
-    io.print_table(("model", "AUC", "95 % interval", "seconds", "p vs aucmax"), lines)
+        io.print_table(("model", "AUC", "95 % interval", "seconds", "p vs aucmax"), lines)
+    _save_picture(y[cut:], scores, results, picture)
 
 
 def _save_picture(

@@ -129,10 +129,10 @@ def _print_comparison(
     if as_json:
         io.print_json({"first": first, "second": second, "rows": len(positive), **found._asdict()})
         return
-    io.print_table(("model", "AUC"), ((first, f"{found.auc_a:.4f}"), (second, f"{found.auc_b:.4f}")))
-    print()
     moved = {"by": found.difference, "by_low": found.low, "by_high": found.high}
-    io.print_table(("difference", "p"), [(io.interval(moved, "by"), f"{found.p_value:.3g}")], left=0)
+    lines = [(f"AUC of {first}", f"{found.auc_a:.4f}"), (f"AUC of {second}", f"{found.auc_b:.4f}")]
+    lines += [("difference", io.interval(moved, "by")), ("p-value", f"{found.p_value:.3g}")]
+    io.print_table(("measure", ""), lines)
     better, worse = names if found.difference > 0 else names[::-1]
     if found.p_value < 0.05:
         io.say(f"{better} ranks significantly better than {worse}.")

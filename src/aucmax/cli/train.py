@@ -8,7 +8,7 @@ from typing import Any
 
 from aucmax.cli import inputs_outputs as io
 from aucmax.persistence.model_file import save_model
-from aucmax.tables import TableModel, fit_table, plan_table
+from aucmax.tables import fit_table, plan_table
 
 _MANY_COPIES = 0.01  # the share of duplicate rows from which a remark is due
 
@@ -45,12 +45,7 @@ def run_train(
         io.say(f"{about['rows_without_label']:,} rows without a label were left out.")
     io.print_columns(model.columns_, "name", "kind", "treatment")
     print()
-    _print_results(model)
-    io.say(f"The model is in {output}. To look at it: aucmax report {output}")
-
-
-def _print_results(model: TableModel) -> None:
-    about, threshold, search = model.training_, model.threshold_, model.model_
+    threshold = model.threshold_
     lines = (
         ("cross-validated AUC", io.interval(about, "auc")),
         ("C, gamma", f"{search.C_:.4g}, {search.gamma_:.4g}"),
@@ -61,3 +56,4 @@ def _print_results(model: TableModel) -> None:
         ("seconds", f"{about['seconds']:.1f}"),
     )
     io.print_table(("result", ""), lines)
+    io.say(f"The model is in {output}. To look at it: aucmax report {output}")

@@ -104,7 +104,8 @@ def roc_auc_interval(
         reach = float((0.5 * (1.0 - confidence)) ** (1.0 / smaller))
         low, high = (reach, 1.0) if auc == 1.0 else (0.0, 1.0 - reach)
         return AUCInterval(auc, low, high, error)
-    centre, half = np.log(auc / (1.0 - auc)), _quantile(confidence) * error / (auc * (1.0 - auc))
+    half = float(special.ndtri(0.5 + 0.5 * confidence)) * error / (auc * (1.0 - auc))
+    centre = np.log(auc / (1.0 - auc))
     low, high = (float(special.expit(end)) for end in (centre - half, centre + half))
     return AUCInterval(auc, min(low, auc), max(high, auc), error)  # rounding must not exclude the AUC
 
@@ -143,7 +144,7 @@ def compare_roc_auc(
     if error == 0.0:
         p_value = 2.0 ** (1 - smaller) if difference else 1.0
         return AUCComparison(auc_a, auc_b, difference, difference, difference, p_value)
-    half = _quantile(confidence) * error
+    half = float(special.ndtri(0.5 + 0.5 * confidence)) * error
     p_value = float(special.erfc(abs(difference) / error / np.sqrt(2.0)))
     low, high = max(-1.0, difference - half), min(1.0, difference + half)
     return AUCComparison(auc_a, auc_b, difference, low, high, p_value)
@@ -178,10 +179,6 @@ def check_confidence(confidence: float) -> None:
 def _share_below(ascending: Floats, values: Floats) -> Floats:
     lower = np.searchsorted(ascending, values, "left") + np.searchsorted(ascending, values, "right")
     return lower / (2.0 * ascending.size)
-
-
-def _quantile(confidence: float) -> float:
-    return float(special.ndtri(0.5 + 0.5 * confidence))
 
 
 def _split(

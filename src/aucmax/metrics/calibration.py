@@ -136,10 +136,14 @@ class IsotonicCalibrator(BaseEstimator):
         values = check_values("scores", scores)
         first, last = float(self.probabilities_[0]), float(self.probabilities_[-1])
         with np.errstate(over="ignore"):  # an infinite distance is the end of the tail
-            below = _saturate((self.scores_[0] - values) / self.spread_)
-            above = _saturate((values - self.scores_[-1]) / self.spread_)
+            beyond = (
+                (self.scores_[0] - values) / self.spread_,
+                (values - self.scores_[-1]) / self.spread_,
+            )
+        below, above = (1.0 - 1.0 / (1.0 + np.maximum(steps, 0.0)) for steps in beyond)
         between: Floats = np.interp(values, self.scores_, self.probabilities_)
-        return between + TILT * ((1.0 - last) * above - first * below)
+        found: Floats = between + TILT * ((1.0 - last) * above - first * below)
+        return found
 
 
 def make_calibrator(method: str) -> SigmoidCalibrator | IsotonicCalibrator:
@@ -198,8 +202,3 @@ def _fit_line(x: Floats, target: Floats, weight: Floats) -> tuple[float, float]:
     options: Any = {"gtol": 1e-9, "initial_trust_radius": 10.0, "max_trust_radius": 1e9}
     found = minimize(loss, start, jac=gradient, hess=hessian, method="trust-exact", options=options)
     return float(found.x[0]), float(found.x[1])
-
-
-def _saturate(distance: Floats) -> Floats:
-    """Return 0 up to a distance of 0, then rise to 1."""
-    return 1.0 - 1.0 / (1.0 + np.maximum(distance, 0.0))

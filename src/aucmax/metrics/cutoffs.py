@@ -22,8 +22,8 @@ class Cutoffs:
     """Cut i has the i highest of m distinct scores above it, from none (0) to all (m)."""
 
     distinct: Floats  #: the m distinct scores, falling
-    last: Indices  #: positions in ``order`` of the last row with each distinct score
-    order: Indices  #: the n rows by falling score
+    last: Indices  #: positions in ``by_score`` of the last row with each distinct score
+    by_score: Indices  #: the n rows by falling score
     tp: Floats  #: weight of positive rows above each of the m + 1 cuts
     fp: Floats  #: weight of negative rows above each cut
 
@@ -36,7 +36,7 @@ class Cutoffs:
 
     def totals(self, values: Floats, chosen: Flags) -> Floats:
         """Return the sum of another value of the chosen rows above each cut."""
-        return _totals(values[self.order], chosen[self.order], self.last)
+        return _totals(values[self.by_score], chosen[self.by_score], self.last)
 
 
 def sweep(positive: Flags, scores: Floats, weight: Floats, equal: float = 0.0) -> Cutoffs:
@@ -48,10 +48,10 @@ def sweep(positive: Flags, scores: Floats, weight: Floats, equal: float = 0.0) -
     >>> cuts.tp.tolist(), cuts.fp.tolist(), cuts.thresholds()[1:].tolist()
     ([0.0, 1.0, 1.0, 2.0], [0.0, 0.0, 1.0, 1.0], [2.5, 1.5, 1.0])
     """
-    order = np.argsort(-scores, kind="stable")
-    down, up, u = scores[order], positive[order], weight[order]
+    by_score = np.argsort(-scores, kind="stable")
+    down, up, u = scores[by_score], positive[by_score], weight[by_score]
     last = np.append(np.flatnonzero(down[1:] < down[:-1] - equal), down.size - 1)
-    return Cutoffs(down[last], last, order, _totals(u, up, last), _totals(u, ~up, last))
+    return Cutoffs(down[last], last, by_score, _totals(u, up, last), _totals(u, ~up, last))
 
 
 def balanced_threshold(scores: Floats, positive: Flags, weight: Floats) -> float:

@@ -172,7 +172,15 @@ def _compare(model: Any, made: Any, graph: Graph, X: Any) -> None:
     if columns is not None and len(width) == 2 and width[1] != columns:
         raise ValueError(f"X has {width[1]} columns, but the model was fitted to {columns}.")
     expected, inputs = _expected(model, graph, rows)
-    found = _run(runtime, made, graph, inputs, len(expected["score"]))
+    options = runtime.SessionOptions()
+    options.log_severity_level = 3
+    session = runtime.InferenceSession(made.SerializeToString(), options, ["CPUExecutionProvider"])
+    names = [each.name for each in graph.outputs.values()]
+    batches = [
+        session.run(names, {name: column[start : start + _BATCH] for name, column in inputs.items()})
+        for start in range(0, len(expected["score"]), _BATCH)
+    ]
+    found = map(np.concatenate, zip(*batches, strict=True))
     # If all rows are alike, their scores are the rounding of the terms that they are sums of.
     last = _steps(model)[-1]
     last = getattr(last, "model_", last)
@@ -182,25 +190,9 @@ def _compare(model: Any, made: Any, graph: Graph, X: Any) -> None:
     advice = ""
     if graph.input_type == np.float32:
         advice = ' Numbers that float32 does not hold exactly enough need input_type="float64".'
-    for name, values in found.items():
+    for name, values in zip(graph.outputs, found, strict=True):
         scale = largest if name == "score" else 1.0
         _refuse_difference(name, values, expected[name], scale, advice)
-
-
-def _run(
-    runtime: Any, made: Any, graph: Graph, inputs: dict[str, np.ndarray], n_rows: int
-) -> dict[str, np.ndarray]:
-    options = runtime.SessionOptions()
-    options.log_severity_level = 3
-    data, providers = made.SerializeToString(), ["CPUExecutionProvider"]
-    session = runtime.InferenceSession(data, options, providers=providers)
-    names = [each.name for each in graph.outputs.values()]
-    batches = [
-        session.run(names, {name: column[start : start + _BATCH] for name, column in inputs.items()})
-        for start in range(0, n_rows, _BATCH)
-    ]
-    whole = (np.concatenate(each) for each in zip(*batches, strict=True))
-    return dict(zip(graph.outputs, whole, strict=True))
 
 
 def _refuse_difference(
@@ -235,15 +227,15 @@ def _expected(model: Any, graph: Graph, rows: Any) -> tuple[dict[str, np.ndarray
         expected["probability"] = model.calibrator_.predict(score)
     if not by_name:
         return expected, {"X": rows.astype(graph.input_type)}
-    return expected, {name: _column(rows[name], graph, name) for name in graph.inputs}
-
-
-def _column(values: Any, graph: Graph, name: str) -> np.ndarray:
-    if graph.inputs[name].type.tensor_type.elem_type == graph.onnx.TensorProto.STRING:
-        listed = np.asarray(values, dtype=object)
-        text = ["" if each is None or each != each else str(each) for each in listed]
-        return np.array(text, dtype=object)[:, None]
-    return np.asarray(values, dtype=np.float64).astype(graph.input_type)[:, None]
+    inputs = {}
+    for name, each in graph.inputs.items():
+        if each.type.tensor_type.elem_type == graph.onnx.TensorProto.STRING:
+            listed = np.asarray(rows[name], dtype=object)
+            column = np.array(["" if x is None or x != x else str(x) for x in listed], dtype=object)
+        else:
+            column = np.asarray(rows[name], dtype=np.float64).astype(graph.input_type)
+        inputs[name] = column[:, None]
+    return expected, inputs
 
 
 def _wide(rows: Any) -> np.ndarray:

@@ -183,16 +183,15 @@ def _encoded(encoder: OneHotEncoder, column: int) -> np.ndarray:
         warnings.simplefilter("ignore")  # about column names and, on purpose, an unseen level
         out = encoder.transform(rows if any(text) else rows.astype(np.float64))
     out = np.asarray(out.toarray() if is_sparse(out) else out, dtype=np.float64)
-    widths = [_width(encoder, i) for i in range(len(known))]
+    pooled = getattr(encoder, "infrequent_categories_", [None] * len(known))
+    dropped = [None] * len(known) if encoder.drop_idx_ is None else encoder.drop_idx_
+    widths = [
+        len(each) - (0 if rare is None else len(rare) - 1) - (drop is not None)
+        for each, rare, drop in zip(known, pooled, dropped, strict=True)
+    ]
     start = sum(widths[:column])
     out = out[:, start : start + widths[column]]
     return out if len(asked) > len(levels) else np.vstack([out, np.zeros_like(out[:1])])
-
-
-def _width(encoder: OneHotEncoder, column: int) -> int:
-    pooled = getattr(encoder, "infrequent_categories_", [None] * len(encoder.categories_))[column]
-    dropped = encoder.drop_idx_ is not None and encoder.drop_idx_[column] is not None
-    return len(encoder.categories_[column]) - (0 if pooled is None else len(pooled) - 1) - dropped
 
 
 def score_of(graph: Graph, model: Any, value: Any) -> str:
@@ -290,14 +289,10 @@ def _manhattan(graph: Graph, rows: str, points: np.ndarray) -> str:
 
 def probability(graph: Graph, calibrator: Any, score: str) -> str:
     """Return the probabilities (n,) of a calibrator, as its ``predict`` computes them."""
-    if isinstance(calibrator, SigmoidCalibrator):
-        return _sigmoid(graph, calibrator, score)
     if isinstance(calibrator, IsotonicCalibrator):
         return _isotonic(graph, calibrator, score)
-    raise OnnxError(f"to_onnx does not support the calibrator {type(calibrator).__name__}.")
-
-
-def _sigmoid(graph: Graph, calibrator: SigmoidCalibrator, score: str) -> str:
+    if not isinstance(calibrator, SigmoidCalibrator):
+        raise OnnxError(f"to_onnx does not support the calibrator {type(calibrator).__name__}.")
     logits = graph.add("Add", graph.add("Mul", score, calibrator.slope_), calibrator.intercept_)
     size = graph.add("Abs", logits)
     near = graph.add("Min", size, SIGMOID_END)
