@@ -184,7 +184,7 @@ def test_names_make_calibrators():
         ([1.0, np.nan], [True, False], "scores must be finite; row 1 has nan"),
         ([1.0, 2.0], [True, True], "both classes are needed; all 2 .* are positive"),
         ([1.0, 2.0], ["yes", "no"], "row 0 has 'yes'. For labels y write y == label"),
-        ([1.0, 2.0, 3.0], [True, False], "they have 2 and 3"),
+        ([1.0, 2.0, 3.0], [True, False], "got 2 and 3"),
         ([], [], "no rows"),
         ([[1.0]], [True], r"one-dimensional; its shape is \(1, 1\)"),
         (["a", "b"], [True, False], "one number per row"),

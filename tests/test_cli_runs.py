@@ -118,10 +118,12 @@ def test_a_report_is_as_python_writes_it(place):
     assert (place / "command.html").read_bytes() == (place / "python.html").read_bytes()
 
 
-def test_compare_says_when_the_rival_learns(on_terminal):
+def test_compare_shows_when_the_rival_is_fitted(on_terminal):
     terminal, _ = on_terminal("compare model.aucmax logistic new.csv --train train.csv")
     found = parts(terminal)
-    assert found.index("logistic learns from 400 rows") + 1 == found.index("logistic scores 300 rows")
+    assert found.index("fitting logistic to 400 rows") + 1 == found.index(
+        "scoring 300 rows with logistic"
+    )
 
 
 @pytest.mark.parametrize(
@@ -201,7 +203,7 @@ def test_a_file_that_may_not_grow_is_named(place, tmp_path):
     code = (
         "import resource, sys\n"
         "from aucmax.cli import main\n"
-        "import aucmax.cli.predict\n"
+        "import aucmax.cli.status_line, aucmax.tables.predict_table\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))\n"
         "main()\n"
     )

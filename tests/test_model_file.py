@@ -180,9 +180,9 @@ def test_a_caller_adds_to_the_manifest_but_does_not_take_its_place(tmp_path):
     path = save_model(model, tmp_path / "m.aucmax", note=np.array([1.0, np.nan]), size=np.int64(3))
     assert read_manifest(path)["note"] == [1.0, None]
     assert read_manifest(path)["size"] == 3
-    with pytest.raises(ValueError, match="'kind' is aucmax's own"):
+    with pytest.raises(ValueError, match="'kind' is reserved by aucmax"):
         save_model(model, path, kind="mine")
-    with pytest.raises(ValueError, match="nothing that JSON can hold"):
+    with pytest.raises(ValueError, match="JSON cannot hold an entry"):
         save_model(model, path, note=object())
     assert read_manifest(path)["size"] == 3
 
@@ -198,7 +198,7 @@ def test_an_unfitted_model_is_not_saved(tmp_path):
 
 def test_what_would_not_load_is_not_saved(tmp_path):
     path = tmp_path / "m.aucmax"
-    with pytest.raises(ModelFileError, match=r"holds .*half.* which a model file may not"):
+    with pytest.raises(ModelFileError, match=r"holds .*half: a model file may hold only"):
         save_model(make_pipeline(FunctionTransformer(half), kernel()).fit(X, y), path)
     folds = ((np.arange(60), np.arange(60, 120)) for _ in range(1))
     with pytest.raises(ModelFileError, match="cannot be saved"):
@@ -236,7 +236,7 @@ def test_a_folder_and_a_missing_one_are_named(tmp_path):
 @pytest.mark.parametrize("read", [load_model, read_manifest])
 def test_what_is_no_model_file_is_said_so(read, tmp_path):
     path = tmp_path / "m.aucmax"
-    with pytest.raises(ModelFileError, match="there is no model file"):
+    with pytest.raises(ModelFileError, match="does not exist"):
         read(path)
     with pytest.raises(ModelFileError, match="is a folder"):
         read(tmp_path)
@@ -244,17 +244,17 @@ def test_what_is_no_model_file_is_said_so(read, tmp_path):
     with pytest.raises(ModelFileError, match="is empty"):
         read(path)
     path.write_text("age,income\n1,2\n")
-    with pytest.raises(ModelFileError, match="is no model file"):
+    with pytest.raises(ModelFileError, match="is not a model file"):
         read(path)
     write(path, {"a.csv": "1", "b.csv": "2", "c.csv": "3", "d.csv": "4"})
-    with pytest.raises(ModelFileError, match=r"a zip file but no model file.*'a.csv'.* and more"):
+    with pytest.raises(ModelFileError, match=r"a zip file but not a model file.*'a.csv'.* and more"):
         read(path)
     write(path, {"manifest.json": '{"name": "an extension"}', "model.skops": b""})
-    with pytest.raises(ModelFileError, match="does not say what it is"):
+    with pytest.raises(ModelFileError, match="has no format number"):
         read(path)
     if hasattr(os, "mkfifo"):
         os.mkfifo(tmp_path / "pipe")
-        with pytest.raises(ModelFileError, match="no ordinary file"):
+        with pytest.raises(ModelFileError, match="not an ordinary file"):
             read(tmp_path / "pipe")
 
 
@@ -276,7 +276,7 @@ def test_a_newer_format_asks_for_an_upgrade(one):
 def test_every_truncation_is_found(one, bytes_of_one):
     for length in np.linspace(2, len(bytes_of_one) - 1, 40).astype(int):
         one.write_bytes(bytes_of_one[:length])
-        with pytest.raises(ModelFileError, match=r"truncated or damaged|no model file"):
+        with pytest.raises(ModelFileError, match=r"truncated or damaged|not a model file"):
             load_model(one)
 
 
@@ -299,15 +299,15 @@ def test_a_flipped_byte_is_found_or_harmless(one, bytes_of_one):
 def test_a_manifest_of_another_model_is_found(one, tmp_path):
     other = save_model(aucmax.LinearAUCClassifier().fit(X, y), tmp_path / "other.aucmax")
     mixed = {"manifest.json": parts(other)["manifest.json"], "model.skops": parts(one)["model.skops"]}
-    with pytest.raises(ModelFileError, match="has been altered"):
+    with pytest.raises(ModelFileError, match="was altered"):
         load_model(write(one, mixed))
 
 
 def test_a_manifest_with_the_wrong_kind_is_found(one):
     model = parts(one)["model.skops"]
-    with pytest.raises(ModelFileError, match="says that it holds a Pipeline, and holds a KernelAUC"):
+    with pytest.raises(ModelFileError, match="names a Pipeline, but it holds a KernelAUC"):
         load_model(forge(one, model, kind="Pipeline"))
-    with pytest.raises(ModelFileError, match="says that it holds a list, and holds a list"):
+    with pytest.raises(ModelFileError, match="names a list, but it holds a list"):
         load_model(forge(one, skops.io.dumps([1, 2]), kind="list"))
 
 
@@ -344,7 +344,7 @@ def test_a_type_that_is_not_listed_is_named_and_not_run(evil, tmp_path):
     mark = tmp_path / "mark"
     path = forge(tmp_path / "m.aucmax", skops.io.dumps(evil(mark)))
     Spy.made = 0
-    with pytest.raises(ModelFileError, match=r"not to be trusted: it holds .* has run|malicious"):
+    with pytest.raises(ModelFileError, match=r"not safe to load: it holds .* was run|malicious"):
         load_model(path)
     assert not mark.exists()
     assert not Spy.made
@@ -381,7 +381,7 @@ def edited(model, old, new):
 )
 def test_a_schema_that_makes_no_sense_is_one_sentence(old, new, tmp_path):
     path = forge(tmp_path / "m.aucmax", edited(skops.io.dumps(kernel().fit(X, y)), old, new))
-    with pytest.raises(ModelFileError, match=r"m\.aucmax holds no model that can be read") as caught:
+    with pytest.raises(ModelFileError, match=r"m\.aucmax holds no readable model") as caught:
         load_model(path)
     assert "\n" not in str(caught.value)
 
@@ -389,7 +389,7 @@ def test_a_schema_that_makes_no_sense_is_one_sentence(old, new, tmp_path):
 def test_a_schema_without_end_is_one_sentence(tmp_path):
     out = io.BytesIO()
     write(out, {"schema.json": "[" * 200_000})
-    with pytest.raises(ModelFileError, match="holds no model that can be read"):
+    with pytest.raises(ModelFileError, match="holds no readable model"):
         load_model(forge(tmp_path / "m.aucmax", out.getvalue(), kind="list"))
 
 
@@ -403,16 +403,16 @@ def test_a_zip_bomb_is_not_unpacked(tmp_path):
                 file.writestr(name, data, packing)
         assert path.stat().st_size < 10**5
         for read in (load_model, read_manifest):
-            with pytest.raises(ModelFileError, match=rf"'{bomb}' says that it unpacks to 10,000,000"):
+            with pytest.raises(ModelFileError, match=rf"'{bomb}' unpacks to 10,000,000"):
                 read(path)
     inner = io.BytesIO()
     write(inner, {"schema.json": "{}", "1.npy": zeros}, zipfile.ZIP_DEFLATED)
-    with pytest.raises(ModelFileError, match=r"says that it unpacks to 10,000,000"):
+    with pytest.raises(ModelFileError, match=r"unpacks to 10,000,000"):
         load_model(forge(path, inner.getvalue()))
     bomb, outer = io.BytesIO(), io.BytesIO()
     np.savez_compressed(bomb, zeros=np.zeros(10**6))
     write(outer, {"schema.json": "{}", "1.npz": bomb.getvalue()})
-    with pytest.raises(ModelFileError, match=r"'1.npz' is packed"):
+    with pytest.raises(ModelFileError, match=r"'1.npz' is compressed"):
         load_model(forge(path, outer.getvalue()))
 
 
@@ -430,11 +430,11 @@ def test_a_size_that_lies_is_found(one, bytes_of_one):
 )
 def test_names_that_lead_elsewhere_are_refused(name, one):
     held = parts(one)
-    with pytest.raises(ModelFileError, match="no model file"):
+    with pytest.raises(ModelFileError, match="not a model file"):
         load_model(write(one, {**held, name: b"x"}))
     out = io.BytesIO()
     write(out, {"schema.json": b"{}", name: b"x"})
-    with pytest.raises(ModelFileError, match="the name of a place elsewhere"):
+    with pytest.raises(ModelFileError, match="leads out of the file"):
         load_model(forge(one, out.getvalue()))
     assert [each.name for each in one.parent.iterdir()] == [one.name]
 
@@ -444,7 +444,7 @@ def test_a_member_that_comes_twice_is_refused(one):
     with zipfile.ZipFile(one, "a") as file, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         file.writestr("model.skops", held["model.skops"])
-    with pytest.raises(ModelFileError, match="no model file"):
+    with pytest.raises(ModelFileError, match="not a model file"):
         load_model(one)
 
 

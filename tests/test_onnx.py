@@ -268,7 +268,7 @@ def test_a_graph_that_does_not_agree_is_not_written(tmp_path, monkeypatch):
 
 
 def test_a_step_that_is_not_known_is_named():
-    with pytest.raises(OnnxError, match="to_onnx does not know PCA"):
+    with pytest.raises(OnnxError, match="to_onnx does not support PCA"):
         to_onnx(make_pipeline(PCA(2), kernel()).fit(X, y))
     with pytest.raises(OnnxError, match=r"takes a classifier of aucmax.* got LogisticRegression"):
         to_onnx(LogisticRegression().fit(X, y))

@@ -315,7 +315,7 @@ def test_force_replaces_it(place, monkeypatch, capsys, command, name):
 def test_force_does_not_replace_what_is_read(place, monkeypatch, capsys):
     before = (place / "m.aucmax").read_bytes()
     assert run(place, monkeypatch, "report", "m.aucmax", "-o", "m.aucmax", "--force") == 2
-    assert "is what is read" in capsys.readouterr().err
+    assert "is an input and would be overwritten" in capsys.readouterr().err
     assert (place / "m.aucmax").read_bytes() == before
 
 

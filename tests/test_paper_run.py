@@ -476,14 +476,14 @@ def test_what_failed_is_told_at_the_end(tiny_paper, tmp_path):
     arguments = ["paper", "table2", "--quick", "--data-dir", str(tmp_path), "--method", "NBAUC"]
     result = invoke(*arguments)
     assert result.exit_code == 1
-    assert "1 of 1 cells failed; run it again" in result.stderr
+    assert "1 of 1 cells failed; run again" in result.stderr
     assert "has 2 rows where tiny.data has 500" in result.stderr
 
 
 def test_data_not_at_hand_is_said_and_shown(tiny_paper, tmp_path):
     result = invoke("paper", "table2", "--quick", "--data-dir", str(tmp_path), "--out", "out")
     assert result.exit_code == 0, result.output
-    assert "ijcnn1: no data here; get it with: aucmax datasets fetch ijcnn1" in result.stderr
+    assert "ijcnn1: its data are missing; get them with: aucmax datasets fetch ijcnn1" in result.stderr
     assert "no data" in (tmp_path / "out" / "table2.md").read_text()
 
 
@@ -499,7 +499,7 @@ def test_ctrl_c_ends_the_cell_and_says_how_to_go_on(tiny_paper, monkeypatch):
     monkeypatch.setattr(command._Lines, "__call__", interrupt)
     result = invoke(*tiny_paper, "--method", "NBAUC")
     assert result.exit_code == 130
-    assert "Stopped: 1 of 2 cells are in paper-results-quick; run it again to go on." in result.stderr
+    assert "Stopped: 1 of 2 cells are in paper-results-quick; run again to continue." in result.stderr
     assert multiprocessing.active_children() == []
 
 
@@ -519,4 +519,4 @@ def test_the_board_shows_what_runs_and_what_is_done(tmp_path):
     assert "90.00 (1/2)" in shown
     assert "– " in shown
     assert "… 5 s" in shown
-    assert "3 of 6 cells, 65 s gone, about" in shown  # NSAUC is not tried with its second seed
+    assert "3 of 6 cells, 65 s elapsed, about" in shown  # NSAUC is not tried with its second seed

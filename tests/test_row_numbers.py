@@ -5,7 +5,7 @@ import polars as pl
 import pytest
 
 from aucmax import KernelAUCClassifier, LinearAUCClassifier, save_model
-from aucmax.cli.predict import run_predict
+from aucmax.cli import commands
 from aucmax.reading import byte_streams
 from aucmax.reading.read import table_batches
 from aucmax.report.column_table import confident_mistakes
@@ -84,16 +84,8 @@ def test_a_label_that_is_not_known_has_its_row_and_line(model, tmp_path):
 
 def predict(model, path, folder, rows):
     save_model(model, folder / "m.aucmax")
-    run_predict(
-        folder / "m.aucmax",
-        path,
-        folder / "out.csv",
-        keep=(),
-        rank=False,
-        rows=rows,
-        force=True,
-        as_json=False,
-    )
+    out = folder / "out.csv"
+    commands.predict(folder / "m.aucmax", path, out, rank=False, rows=rows, force=True)
 
 
 @pytest.mark.parametrize("piece", [64, 2**24])
@@ -131,7 +123,7 @@ def test_rows_of_a_file_for_arrays_have_their_line(tmp_path):
 def test_libsvm_rows_are_those_that_hold_something(tmp_path):
     path = tmp_path / "t.libsvm"
     path.write_text("# made by hand\n1 1:2\n\n0 1:3\n1 x\n")
-    with pytest.raises(TableError, match=r"Row 2 \(from 0; line 5 of .*\) is not in the LIBSVM format"):
+    with pytest.raises(TableError, match=r"Row 2 \(from 0; line 5 of .*\) is not as LIBSVM writes it"):
         list(table_batches(path))
     rows = "".join(f"{i % 2} 1:{i}.5 2:{i * i % 7}\n" for i in range(30))
     path.write_text("# made by hand\n" + rows + "1 1:1e39\n")

@@ -119,7 +119,7 @@ def test_train_says_aloud_what_it_took_for_positive(place, capsys):
     )
     assert code == 0
     said = capsys.readouterr().err
-    assert "of them 'yes' in 'left': that is ranked high (the rarer label)" in said
+    assert "of them with 'yes' in 'left', which is ranked high (the rarer label)" in said
     assert "cross-validated AUC" in told
     assert "threshold (recall=0.9)" in told
     assert "years" not in told
@@ -249,7 +249,7 @@ def test_evaluate_measures_what_python_measures(place):
 def test_evaluate_on_the_training_table_uses_held_out_scores(place, capsys):
     code, told = run(place, "evaluate", "model.aucmax", "train.csv")
     assert code == 0
-    assert "folds that had not seen them" in capsys.readouterr().err
+    assert "the scores of held-out folds" in capsys.readouterr().err
     trained = json.loads((place / "train.json").read_text())
     assert f"{trained['auc']:.4f}" in told
 
@@ -402,7 +402,7 @@ def test_tables_that_do_not_fit_the_model_are_told_apart(place, tmp_path, capsys
         (["evaluate", "model.aucmax", "new.csv", "--target", "plan"], "plan"),
         (["compare", "model.aucmax", "logistc", "new.csv", "--train", "train.csv"], "logistc"),
         (["compare", "model.aucmax", "logistic", "new.csv"], "--train"),
-        (["compare", "model.aucmax", "logistic", "new.csv", "--train", "new.csv"], "learns from"),
+        (["compare", "model.aucmax", "logistic", "new.csv", "--train", "new.csv"], "is fitted to"),
         (["compare", "forest", "logistic", "new.csv", "--train", "train.csv"], "model file"),
         (["report", "model.aucmax", "new.csv", "-o", "no/such/r.html"], "no/such"),
         (["info", "new.csv"], "new.csv"),

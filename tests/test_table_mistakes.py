@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from aucmax import LinearAUCClassifier, load_model, save_model
-from aucmax.cli.info import run_info
+from aucmax.cli.commands import info
 from aucmax.report import write_report
 from aucmax.tables import TableError, TableModel, fit_table, plan_table
 
@@ -93,10 +93,10 @@ def test_a_table_of_many_columns_is_kept_and_listed_in_short(tmp_path, capsys):
         loaded.preprocessor_.transform(wide.with_columns(pl.all().exclude("town").cast(pl.Float32))),
         model.preprocessor_.transform(wide.with_columns(pl.all().exclude("town").cast(pl.Float32))),
     )
-    run_info(path, as_json=False)
+    info(path)
     told = capsys.readouterr()
     assert "c199" in told.out
     assert "c201" not in told.out.split("column ")[-1]
-    assert "51 more columns are not listed here" in told.err
-    run_info(path, as_json=True)
+    assert "51 more columns are not shown" in told.err
+    info(path, as_json=True)
     assert len(json.loads(capsys.readouterr().out)["columns"]) == 251

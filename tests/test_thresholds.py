@@ -183,9 +183,9 @@ def test_aims_are_read_and_written_as_text(text, kind, value):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("f1=0.5", "'f1=0.5' is no aim of a threshold; say youden, cost=5, precision=0.8"),
-        ("", "is no aim"),
-        ("youden=1", "is no aim"),
+        ("f1=0.5", "'f1=0.5' is not an aim of a threshold; use youden, cost=5, precision=0.8"),
+        ("", "is not an aim"),
+        ("youden=1", "is not an aim"),
         ("recall", "needs a number after recall="),
         ("recall=high", "needs a number after recall="),
         ("recall=90", "recall must be a number above 0 and at most 1; got 90"),
@@ -201,7 +201,7 @@ def test_bad_aims_are_refused_with_what_is_known(text, message):
 
 
 def test_aims_made_in_python_are_checked_too():
-    with pytest.raises(ValueError, match="'f1' is no aim"):
+    with pytest.raises(ValueError, match="'f1' is not an aim"):
         Aim("f1", 0.5)
     with pytest.raises(ValueError, match="youden takes no value"):
         Aim("youden", 0.5)

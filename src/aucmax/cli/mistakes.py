@@ -1,4 +1,4 @@
-"""Mistakes in the words of a command, told in one sentence."""
+"""Explain a mistake in the arguments of a command in one sentence."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-#: What typer raises for options and arguments; it exports only this subclass of it.
+#: What typer raises for wrong arguments; it exports only this subclass of it.
 UsageError: type[Any] = typer.BadParameter.__mro__[1]
 
 
 class Commands(TyperGroup):
-    """Commands by name; an unknown one is refused with the nearest that is known."""
+    """A group of commands that suggests the nearest name for an unknown one."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         if self.get_command(ctx, args[0]) is None:
@@ -24,7 +24,7 @@ class Commands(TyperGroup):
 
 
 def sentence(error: Any) -> str:
-    """What was wrong, and what to write instead."""
+    """Return what was wrong, and what to write instead."""
     context, param = error.ctx, getattr(error, "param", None)
     if hasattr(error, "possibilities"):
         known = [name for each in context.command.get_params(context) for name in _names(each)]
@@ -33,7 +33,9 @@ def sentence(error: Any) -> str:
         excess = "not take" in error.message
         return f"{error.option_name} {'takes no value' if excess else 'needs a value after it'}."
     if param is not None and hasattr(error, "param_type"):
-        return f"{context.info_name} needs {_names(param)[0]}{_about(param)}"
+        text = (getattr(param, "help", None) or "").strip()
+        about = text if text[1:2].isupper() else text[:1].lower() + text[1:]
+        return f"{context.info_name} needs {_names(param)[0]}{': ' if about else '.'}{about}"
     if param is not None:
         return f"{_names(param)[0]}{_wrong_value(error)}."
     if found := re.search(r"extra argument.*\((.*)\)", error.message):
@@ -49,21 +51,14 @@ def _unknown(kind: str, name: str, known: Iterable[str], context: Any) -> str:
 
 
 def _names(param: Any) -> list[str]:
-    """As it is typed, or as the help calls it."""
+    """Return the names of an option, or the name of an argument in the help."""
     if param.param_type_name == "argument":
         return [param.metavar or param.name.upper()]
     return [*param.opts, *param.secondary_opts]
 
 
-def _about(param: Any) -> str:
-    text = (getattr(param, "help", None) or "").strip()
-    if not text:
-        return "."
-    return f": {text if text[1:2].isupper() else text[0].lower() + text[1:]}"
-
-
 def _wrong_value(error: Any) -> str:
-    """pydantic tells apart what was expected and what came; click has both in one message."""
+    """Return what was expected and what came; pydantic separates the two, click does not."""
     details: list[dict[str, Any]] = getattr(error.__cause__, "errors", list)()
     if not details:
         return f": {error.message.rstrip('.')}"

@@ -1,4 +1,4 @@
-"""One line on the terminal that says what a command is at; elsewhere nothing."""
+"""One line on the terminal that shows what a command is doing; nothing where there is no terminal."""
 
 from __future__ import annotations
 
@@ -18,45 +18,42 @@ from rich.text import Text
 from aucmax.reading.byte_streams import find_table, is_packed
 from aucmax.tables import TableModel
 
-#: Bytes looked at in each of so many places, to reckon the lines of a file.
-_SAMPLE, _PLACES = 2**16, 16
-
-#: How often a report shuffles a column.
-_SHUFFLES = 5
+_SAMPLES, _SAMPLE_BYTES = 16, 2**16  # from which the lines of a file are estimated
+_SHUFFLES = 5  # of each column by a report
 
 
 class Line:
-    """The part of the work at hand by name; of rows also their count, pace and the time left."""
+    """The current part of the work; for rows also their count, pace and the time left."""
 
     def __init__(self, bar: Progress) -> None:
         self._bar = bar
         self.live = not bar.disable
 
     def part(self, name: str, total: int | None = None, *, of_rows: bool = False) -> None:
-        """A part begins, with so many things to do if that is known."""
+        """Begin a part, with ``total`` steps if their number is known."""
         for task in self._bar.task_ids:
             self._bar.remove_task(task)
         self._bar.add_task(name, total=total, of_rows=of_rows)
 
     def rename(self, name: str) -> None:
-        """The part goes on under another name."""
+        """Continue the part under another name."""
         self._bar.update(self._bar.task_ids[0], description=name, refresh=True)
 
     def done(self, more: int) -> None:
-        """So many more of its things are done."""
+        """Count more steps of the part as done."""
         task = self._bar.tasks[0]
         if task.total is not None and task.completed + more > task.total:
-            task.total = None  # it was reckoned too low
+            task.total = None  # the estimate was too low
         self._bar.advance(task.id, more)
 
     def say(self, sentence: str) -> None:
-        """A remark, which stays above the line."""
+        """Print a remark above the line."""
         self._bar.console.print(sentence, markup=False, highlight=False, soft_wrap=True)
 
 
 class _Pace(ProgressColumn):
     def render(self, task: Task) -> Text:
-        """Rows done, rows a second, and the time left at that pace."""
+        """Return rows done, rows a second, and the time left at that pace."""
         if not task.fields["of_rows"] or not task.completed or not task.elapsed:
             return Text("")
         pace = task.completed / task.elapsed
@@ -67,56 +64,50 @@ class _Pace(ProgressColumn):
 
 
 @contextmanager
-def shown(*, quiet: bool = False) -> Iterator[Line]:
-    """A line while the work lasts."""
+def status_line(*, quiet: bool = False) -> Iterator[Line]:
+    """Show a line for the length of the block."""
     columns = (
         TextColumn("{task.description}", markup=False),
         BarColumn(30),
         TimeElapsedColumn(),
         _Pace(),
     )
+    hidden = quiet or not sys.stderr.isatty()
+    console = Console(stderr=True)
     with Progress(
-        *columns,
-        console=Console(stderr=True),
-        transient=True,
-        redirect_stdout=False,
-        disable=quiet or not sys.stderr.isatty(),
+        *columns, console=console, transient=True, redirect_stdout=False, disable=hidden
     ) as bar:
         yield Line(bar)
 
 
 def rows_expected(path: Path) -> int | None:
-    """About how many rows a table has, where that is known without reading it.
+    """Return about how many rows a table has, or None if only reading it would show.
 
-    Parquet files say it. The lines of a text are reckoned from samples of it; where values have line
-    ends in them that is too many.
+    Parquet files hold the number. The lines of a text file are estimated from samples, which is too
+    many where values contain line ends.
     """
     file = find_table(path)
     if is_packed(path):
         return None
     if file.format == "parquet":
-        with suppress(pl.exceptions.PolarsError):  # reading it tells what is wrong
+        with suppress(pl.exceptions.PolarsError):  # the reader that follows reports what is wrong
             return int(pl.scan_parquet(path, glob=False).select(pl.len()).collect().item())
-    if file.format in ("text", "libsvm"):
-        return _lines(path)
-    return None
-
-
-def _lines(path: Path) -> int | None:
-    size = path.stat().st_size
-    ends = seen = 0
-    with path.open("rb") as file:
-        for place in np.linspace(0, max(0, size - _SAMPLE), min(_PLACES, 1 + size // _SAMPLE)):
-            file.seek(int(place))
-            sample = file.read(_SAMPLE)
+    if file.format not in ("text", "libsvm"):
+        return None
+    size, ends, seen = path.stat().st_size, 0, 0
+    starts = np.linspace(0, max(0, size - _SAMPLE_BYTES), min(_SAMPLES, 1 + size // _SAMPLE_BYTES))
+    with path.open("rb") as stream:
+        for start in starts:
+            stream.seek(int(start))
+            sample = stream.read(_SAMPLE_BYTES)
             ends, seen = ends + sample.count(b"\n"), seen + len(sample)
     return round(size * ends / seen) if ends else None
 
 
 def watched(model: TableModel, line: Line, *, permutation: bool = False) -> TableModel:
-    """The same model, which says on the line when it scores a table, and which shuffled column.
+    """Return a copy of the model that shows on the line what it scores.
 
-    A report is one call of the library; how far it is can be told by what it asks of the model.
+    A report is a single library call; its calls of the model show how far it is.
     """
     scorer, seen = copy(model.model_), copy(model)
     columns = sum(bool(column["features"]) for column in model.columns_)
@@ -130,11 +121,10 @@ def watched(model: TableModel, line: Line, *, permutation: bool = False) -> Tabl
 
     def score_shuffled(features: np.ndarray) -> np.ndarray:
         number, last = next(scorings), columns * _SHUFFLES
-        if number == 0:  # the rows as they are
+        if number == 0:  # the rows before any shuffle
             line.part("permutation importance", 1 + last)
         else:
-            column = 1 + (number - 1) // _SHUFFLES
-            line.rename(f"permutation importance {column} of {columns}")
+            line.rename(f"permutation importance {1 + (number - 1) // _SHUFFLES} of {columns}")
         scores: np.ndarray = model.model_.decision_function(features)
         line.done(1)
         if number == last:

@@ -1,8 +1,8 @@
-"""AUC, its uncertainty, and paired comparison of two scores on the same rows.
+"""AUC, its confidence interval, and a paired test of two scores of the same rows.
 
-AUC is the share of positive-negative pairs in order, a tie counting one half. Intervals and tests are
-DeLong's (DeLong, DeLong and Clarke-Pearson 1988) by the midrank method of Sun and Xu (2014):
-O(n log n), no resampling.
+AUC is the share of positive-negative pairs in the right order; a tie counts one half. Variances are
+DeLong's (DeLong, DeLong and Clarke-Pearson 1988), from sorted scores as in Sun and Xu (2014):
+O(n log n), without resampling.
 """
 
 from __future__ import annotations
@@ -12,11 +12,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from scipy import special
 
-from aucmax.pairs import Floats, ordered_share
+from aucmax.metrics.scored_rows import Flags, Floats
+from aucmax.pairs import ordered_share
 from aucmax.rows.validation import as_floats, check_labels, check_weight
 
 __all__ = ["AUCComparison", "AUCInterval", "compare_roc_auc", "roc_auc", "roc_auc_interval"]
+
+#: For each positive the share of negatives below it, for each negative the share of positives above it.
+Placements = tuple[Floats, Floats]
 
 
 class AUCInterval(NamedTuple):
@@ -29,7 +34,7 @@ class AUCInterval(NamedTuple):
 
 
 class AUCComparison(NamedTuple):
-    """AUC of a, of b, a less b, its interval, and the two-sided p-value of no difference."""
+    """The AUCs of a and b, their difference a - b with its interval, and the two-sided p-value."""
 
     auc_a: float
     auc_b: float
@@ -46,12 +51,12 @@ def roc_auc(
     sample_weight: npt.ArrayLike | None = None,
     pos_label: Any = None,
 ) -> float:
-    """Area under the ROC curve by sorting; ties count one half.
+    """Return the area under the ROC curve; ties count one half.
 
     Parameters
     ----------
     y_true : array of shape (n,)
-        Two labels; the larger is the positive one unless ``pos_label`` names another.
+        Two labels. The larger one is positive unless ``pos_label`` names another.
     y_score : array of shape (n,)
     sample_weight : array of shape (n,), optional
         A pair weighs the product of its rows' weights.
@@ -68,25 +73,20 @@ def roc_auc(
     weight = check_weight(sample_weight, scores.size)
     u_pos, u_neg = weight[positive], weight[~positive]
     if not u_pos.any() or not u_neg.any():
-        raise ValueError("AUC needs both classes: all sample_weight lies on one of them.")
+        raise ValueError("AUC needs both classes, but all sample_weight lies on one of them.")
     # Only ratios within a class matter; sums of the weights themselves could overflow or vanish.
     return ordered_share(scores[positive], scores[~positive], u_pos / u_pos.max(), u_neg / u_neg.max())
 
 
 def roc_auc_interval(
-    y_true: npt.ArrayLike,
-    y_score: npt.ArrayLike,
-    *,
-    confidence: float = 0.95,
-    pos_label: Any = None,
+    y_true: npt.ArrayLike, y_score: npt.ArrayLike, *, confidence: float = 0.95, pos_label: Any = None
 ) -> AUCInterval:
-    """AUC with DeLong's confidence interval, which never leaves [0, 1].
+    """Return the AUC with DeLong's confidence interval, which stays within [0, 1].
 
-    The interval is symmetric on the logit scale, where the estimate is nearer to normal when it is
-    close to 1. Little data is not taken for certainty: from a class with a single row, whose spread
-    cannot be seen, the variance is its upper bound ``auc (1 - auc) / n`` for n rows in the smaller
-    class; and at an AUC of exactly 0 or 1, where DeLong's variance vanishes, the open end is the exact
-    binomial bound for the smaller class (all of its n rows in order).
+    The interval is symmetric on the logit scale, where an estimate close to 1 is closer to normal.
+    Where DeLong's formula fails on small samples, the interval is wide instead of empty. If a class has
+    a single row, the variance is its upper bound ``auc (1 - auc) / n`` for n rows in the smaller class.
+    If the AUC is exactly 0 or 1, the open end is the exact binomial bound for the smaller class.
 
     Examples
     --------
@@ -96,18 +96,18 @@ def roc_auc_interval(
     """
     check_confidence(confidence)
     positive, scores = _split(y_true, y_score, pos_label)
-    auc, by_pos, by_neg = _components(positive, scores)
-    smaller = min(by_pos.size, by_neg.size)
-    bound = auc * (1.0 - auc) / smaller
-    error = float(np.sqrt(bound if smaller < 2 else _variance(by_pos) + _variance(by_neg)))
+    placed = placements(scores[positive], scores[~positive])
+    auc, smaller = float(placed[0].mean()), min(map(len, placed))
+    variance = auc_variance(placed) if smaller > 1 else auc * (1.0 - auc) / smaller
+    error = float(np.sqrt(variance))
     if auc in (0.0, 1.0):
         reach = float((0.5 * (1.0 - confidence)) ** (1.0 / smaller))
         low, high = (reach, 1.0) if auc == 1.0 else (0.0, 1.0 - reach)
         return AUCInterval(auc, low, high, error)
+    half = float(special.ndtri(0.5 + 0.5 * confidence)) * error / (auc * (1.0 - auc))
     centre = np.log(auc / (1.0 - auc))
-    half = _quantile(confidence) * error / (auc * (1.0 - auc))
-    low, high = (float(_logistic(centre + side * half)) for side in (-1, 1))
-    return AUCInterval(auc, min(low, auc), max(high, auc), error)  # rounding must not part them
+    low, high = (float(special.expit(end)) for end in (centre - half, centre + half))
+    return AUCInterval(auc, min(low, auc), max(high, auc), error)  # rounding must not exclude the AUC
 
 
 def compare_roc_auc(
@@ -118,11 +118,11 @@ def compare_roc_auc(
     confidence: float = 0.95,
     pos_label: Any = None,
 ) -> AUCComparison:
-    """Paired DeLong test of two scores of the same rows.
+    """Compare two scores of the same rows by DeLong's paired test.
 
-    Where the variance of the difference cannot be seen, little is claimed: from a class with a single
-    row the interval is [-1, 1] and p is 1; where each row of a class moved by the same amount, p is
-    that of a sign test over the smaller class.
+    Where the variance of the difference cannot be estimated, the test claims little. If a class has a
+    single row, the interval is [-1, 1] and p is 1. If all rows of a class moved by the same amount, p
+    is that of a sign test over the smaller class.
 
     Examples
     --------
@@ -135,31 +135,45 @@ def compare_roc_auc(
     check_confidence(confidence)
     positive, a = _split(y_true, score_a, pos_label, "score_a")
     _, b = _split(y_true, score_b, pos_label, "score_b")
-    auc_a, pos_a, neg_a = _components(positive, a)
-    auc_b, pos_b, neg_b = _components(positive, b)
-    difference = auc_a - auc_b
-    pos, neg = pos_a - pos_b, neg_a - neg_b
-    smaller = min(pos.size, neg.size)
+    placed_a, placed_b = (placements(each[positive], each[~positive]) for each in (a, b))
+    auc_a, auc_b = float(placed_a[0].mean()), float(placed_b[0].mean())
+    difference, smaller = auc_a - auc_b, min(map(len, placed_a))
     if smaller < 2:
         return AUCComparison(auc_a, auc_b, difference, -1.0, 1.0, 1.0)
-    error = float(np.sqrt(_variance(pos) + _variance(neg)))
+    error = float(np.sqrt(auc_variance(placed_a, placed_b)))
     if error == 0.0:
         p_value = 2.0 ** (1 - smaller) if difference else 1.0
         return AUCComparison(auc_a, auc_b, difference, difference, difference, p_value)
-    from scipy.special import erfc
-
-    half = _quantile(confidence) * error
-    p_value = float(erfc(abs(difference) / error / np.sqrt(2.0)))
+    half = float(special.ndtri(0.5 + 0.5 * confidence)) * error
+    p_value = float(special.erfc(abs(difference) / error / np.sqrt(2.0)))
     low, high = max(-1.0, difference - half), min(1.0, difference + half)
     return AUCComparison(auc_a, auc_b, difference, low, high, p_value)
 
 
-def _components(positive: npt.NDArray[np.bool_], scores: Floats) -> tuple[float, Floats, Floats]:
-    """AUC and each row's share of it: for a positive, of negatives below; for a negative, above."""
-    pos, neg = scores[positive], scores[~positive]
-    by_pos = _share_below(np.sort(neg), pos)
-    by_neg = 1.0 - _share_below(np.sort(pos), neg)
-    return float(by_pos.mean()), by_pos, by_neg
+def placements(pos: Floats, neg: Floats) -> Placements:
+    """Return each row's share of the other class ranked on its right side, from scores of the classes.
+
+    The mean of either array is the AUC.
+
+    >>> placements(np.array([0.35, 0.8]), np.array([0.1, 0.4, 0.8]))[0].tolist()
+    [0.3333333333333333, 0.8333333333333334]
+    """
+    return _share_below(np.sort(neg), pos), 1.0 - _share_below(np.sort(pos), neg)
+
+
+def auc_variance(placed: Placements, other: Placements | None = None) -> float:
+    """Return DeLong's variance of an AUC, or of the difference of two AUCs of the same rows.
+
+    A class with a single row adds nothing: its part of the variance cannot be estimated.
+    """
+    moved = placed if other is None else (placed[0] - other[0], placed[1] - other[1])
+    return sum(float(each.var(ddof=1)) / each.size for each in moved if each.size > 1)
+
+
+def check_confidence(confidence: float) -> None:
+    """Refuse a confidence level that is not a number between 0 and 1."""
+    if not (isinstance(confidence, Real) and 0.0 < confidence < 1.0):
+        raise ValueError(f"confidence must be a number between 0 and 1; got {confidence!r}.")
 
 
 def _share_below(ascending: Floats, values: Floats) -> Floats:
@@ -167,32 +181,10 @@ def _share_below(ascending: Floats, values: Floats) -> Floats:
     return lower / (2.0 * ascending.size)
 
 
-def _variance(shares: Floats) -> float:
-    """Of their mean."""
-    return float(shares.var(ddof=1)) / shares.size
-
-
-def _logistic(value: float) -> float:
-    from scipy.special import expit
-
-    return float(expit(value))
-
-
-def _quantile(confidence: float) -> float:
-    from scipy.special import ndtri
-
-    return float(ndtri(0.5 + 0.5 * confidence))
-
-
-def check_confidence(confidence: float) -> None:
-    """Refuse a level that is no number between 0 and 1."""
-    if not (isinstance(confidence, Real) and 0.0 < confidence < 1.0):
-        raise ValueError(f"confidence must be a number between 0 and 1; got {confidence!r}.")
-
-
 def _split(
     y_true: npt.ArrayLike, y_score: npt.ArrayLike, pos_label: Any, name: str = "y_score"
-) -> tuple[npt.NDArray[np.bool_], Floats]:
+) -> tuple[Flags, Floats]:
+    """Return which rows are positive, and their scores; refuse what has no AUC."""
     check_labels(y_true, "y_true")
     labels, scores = np.asarray(y_true), as_floats(name, y_score)
     if labels.ndim != 1 or scores.shape != labels.shape:
@@ -207,14 +199,11 @@ def _split(
         raise ValueError(f"AUC is for two classes; y_true has {classes.size}.")
     if pos_label is not None and np.ndim(pos_label):
         raise ValueError(f"pos_label must be one label of y_true; got {pos_label!r}.")
-    if pos_label is None:
-        if classes.size < 2:
-            raise ValueError(f"AUC needs both classes; y_true has only {list(classes)}.")
+    if pos_label is None and classes.size:
         pos_label = classes[-1]
     positive = labels == pos_label
-    if not positive.any() or positive.all():
+    if positive.all() or not positive.any():
         raise ValueError(
-            f"AUC needs both classes; with pos_label={pos_label!r}, y_true has "
-            f"{int(positive.sum())} positive of {positive.size} rows."
+            f"AUC needs both classes; {positive.sum()} of {positive.size} rows have {pos_label=}."
         )
     return positive, scores

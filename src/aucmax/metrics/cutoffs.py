@@ -1,4 +1,4 @@
-"""All ways to cut scored rows in two: the one sweep behind thresholds, curves and ``predict``."""
+"""Every way to cut rows in two by score: the one sweep behind thresholds, curves and ``predict``."""
 
 from __future__ import annotations
 
@@ -7,51 +7,36 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from aucmax.metrics.scored_rows import Flags, Floats
+
 __all__ = ["Cutoffs", "balanced_threshold", "sweep"]
 
-Floats = npt.NDArray[np.float64]
-Flags = npt.NDArray[np.bool_]
+Indices = npt.NDArray[np.intp]
 
-#: Shares of rows that differ by less are equal: sums of weights in another order do.
-_EQUAL_SHARES = 1e-9
-
-#: Scores of equal rows may differ by rounding, of which this is a share of the largest.
-_ROUNDED_SCORES = 1e-9
+_EQUAL_SHARES = 1e-9  # shares of rows closer than this are equal: the order of summation changes them
+_ROUNDED_SCORES = 1e-9  # scores of identical rows may differ by this share of the largest score
 
 
 @dataclass(frozen=True)
 class Cutoffs:
-    """Cut i puts the i highest of m distinct scores above it, from none (0) to all (m).
+    """Cut i has the i highest of m distinct scores above it, from none (0) to all (m)."""
 
-    Parameters
-    ----------
-    distinct : array of shape (m,)
-        The distinct scores, falling.
-    last : array of shape (m,)
-        Where the last row of each lies among all rows, in ``order``.
-    order : array of shape (n,)
-        Rows by falling score.
-    tp, fp : arrays of shape (m + 1,)
-        The weight of positive and of negative rows above each cut.
-    """
-
-    distinct: Floats
-    last: npt.NDArray[np.intp]
-    order: npt.NDArray[np.intp]
-    tp: Floats
-    fp: Floats
+    distinct: Floats  #: the m distinct scores, falling
+    last: Indices  #: positions in ``by_score`` of the last row with each distinct score
+    by_score: Indices  #: the n rows by falling score
+    tp: Floats  #: weight of positive rows above each of the m + 1 cuts
+    fp: Floats  #: weight of negative rows above each cut
 
     def thresholds(self) -> Floats:
-        """The score of each cut: midway between its two neighbours, or beyond the ends."""
+        """Return the score of each cut: midway between its two neighbours, or beyond the ends."""
         above, below = self.distinct[:-1], self.distinct[1:]
         middle = 0.5 * above + 0.5 * below
         middle = np.where((below < middle) & (middle <= above), middle, above)  # neighbouring floats
-        first, end = np.nextafter(self.distinct[:1], np.inf), self.distinct[-1:]
-        return np.concatenate([first, middle, end])
+        return np.concatenate([np.nextafter(self.distinct[:1], np.inf), middle, self.distinct[-1:]])
 
     def totals(self, values: Floats, chosen: Flags) -> Floats:
-        """The sum above each cut of another value of the chosen rows."""
-        return _totals(values[self.order], chosen[self.order], self.last)
+        """Return the sum of another value of the chosen rows above each cut."""
+        return _totals(values[self.by_score], chosen[self.by_score], self.last)
 
 
 def sweep(positive: Flags, scores: Floats, weight: Floats, equal: float = 0.0) -> Cutoffs:
@@ -63,17 +48,16 @@ def sweep(positive: Flags, scores: Floats, weight: Floats, equal: float = 0.0) -
     >>> cuts.tp.tolist(), cuts.fp.tolist(), cuts.thresholds()[1:].tolist()
     ([0.0, 1.0, 1.0, 2.0], [0.0, 0.0, 1.0, 1.0], [2.5, 1.5, 1.0])
     """
-    order = np.argsort(-scores, kind="stable")
-    down, up, u = scores[order], positive[order], weight[order]
+    by_score = np.argsort(-scores, kind="stable")
+    down, up, u = scores[by_score], positive[by_score], weight[by_score]
     last = np.append(np.flatnonzero(down[1:] < down[:-1] - equal), down.size - 1)
-    return Cutoffs(down[last], last, order, _totals(u, up, last), _totals(u, ~up, last))
+    return Cutoffs(down[last], last, by_score, _totals(u, up, last), _totals(u, ~up, last))
 
 
 def balanced_threshold(scores: Floats, positive: Flags, weight: Floats) -> float:
-    """The threshold with the largest sensitivity + specificity, midway between two scores.
+    """Return the threshold with the largest sensitivity + specificity, midway between two scores.
 
-    Of cuts that are equally good but for rounding, the highest is taken, and scores that differ only by
-    rounding are not parted.
+    The highest of equally good cuts wins. Scores that differ only by rounding stay on one side.
 
     >>> balanced_threshold(np.array([0.0, 1.0, 2.0]), np.array([False, False, True]), np.ones(3))
     1.5
@@ -87,6 +71,6 @@ def balanced_threshold(scores: Floats, positive: Flags, weight: Floats) -> float
     return float(cuts.thresholds()[inner][best])
 
 
-def _totals(values: Floats, chosen: Flags, last: npt.NDArray[np.intp]) -> Floats:
+def _totals(values: Floats, chosen: Flags, last: Indices) -> Floats:
     out: Floats = np.append(0.0, np.cumsum(np.where(chosen, values, 0.0))[last])
     return out

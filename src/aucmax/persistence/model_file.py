@@ -1,12 +1,12 @@
-"""Model files: one zip with a manifest and the model, read without running any code of theirs.
+"""Model files: one zip with a manifest and the model, loaded without running any of its code.
 
-``manifest.json`` says what the model is, what made it and what from; ``model.skops`` is the model, in
-the format of skops, whose hash the manifest holds. Members of both zips are stored, never compressed:
-so none can be larger than the file, and none needs to be trusted to be small.
+``manifest.json`` describes the model, its training and the versions that saved it. ``model.skops`` is
+the model in the format of skops; the manifest holds its hash. Members of both zips are stored
+uncompressed, so none can unpack to more than the size of the file.
 
-A file may hold Python's and NumPy's plain data, scikit-learn's estimators (those that skops trusts) and
-the types listed here, nothing else: a file that names another type is refused before any type is
-imported. The hash finds damage, not malice: whoever alters a model can alter the hash.
+A file may hold plain data of Python and NumPy, the scikit-learn estimators that skops trusts, and the
+types in ``TRUSTED``. A file that names any other type is refused before a type is imported. The hash
+detects damage, not malice: anyone who alters a model can alter the hash.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import os
 import platform
 import warnings
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from importlib import import_module
@@ -36,16 +36,14 @@ from aucmax.runtime.zip_sizes import DeclaredSizeError, check_arrays
 
 __all__ = ["ModelFileError", "load_model", "read_manifest", "save_model"]
 
-#: What is written, and the latest that is read. Format 1, of version 0.1, had another order of the
-#: classes of a TableModel, and its columns one by one.
+#: The format that is written, and the latest that is read. Format 1, of version 0.1, ordered the
+#: classes of a TableModel differently and stored its columns one by one.
 FORMAT = 2
 
 _MANIFEST, _MODEL = "manifest.json", "model.skops"
+_SCHEMA = "schema.json"  # the member of a skops file that names types
 
-#: The part of a skops file that names types.
-_SCHEMA = "schema.json"
-
-#: Where modules lie now that earlier versions had elsewhere: files name each type by its module.
+#: Old and new modules of types that have moved: a file names each type by its module at the time.
 _MOVED = {
     "aucmax._scaling": "aucmax.features.scalers",
     "aucmax.baselines": "aucmax.estimators.baselines",
@@ -56,86 +54,57 @@ _MOVED = {
     "aucmax.thresholds": "aucmax.metrics.thresholds",
 }
 
-#: Types that a file may hold beside those that skops trusts itself. A type that moves gets an entry in
-#: ``_MOVED``, so that older files still load.
-TRUSTED = frozenset(
-    {
-        "aucmax.features.scalers.MetricScaler",
-        "aucmax.features.scalers.QuantileScaler",
-        "aucmax.estimators.baselines.KernelRankSVM",
-        "aucmax.estimators.baselines.OAMClassifier",
-        "aucmax.estimators.baselines.SOLAMClassifier",
-        "aucmax.metrics.calibration.IsotonicCalibrator",
-        "aucmax.metrics.calibration.SigmoidCalibrator",
-        "aucmax.estimators.classifiers.KernelAUCClassifier",
-        "aucmax.estimators.classifiers.LinearAUCClassifier",
-        "aucmax.features.fourier.FourierFeatures",
-        "aucmax.features.nystroem.NystroemFeatures",
-        "aucmax.estimators.search.KernelAUCClassifierCV",
-        "aucmax.estimators.search.LinearAUCClassifierCV",
-        "aucmax.solvers.reservoir.Reservoir",
-        "aucmax.solvers.stochastic.OAM",
-        "aucmax.solvers.stochastic.PairSGD",
-        "aucmax.solvers.stochastic.SOLAM",
-        "aucmax.estimators.streaming.SGDAUCClassifier",
-        "aucmax.tables.model.TableModel",
-        "aucmax.metrics.thresholds.Aim",
-        "aucmax.metrics.thresholds.Threshold",
-        "numpy.dtype",
-        # Splitters, which a search keeps in its parameter cv
-        "sklearn.model_selection._split.GroupKFold",
-        "sklearn.model_selection._split.GroupShuffleSplit",
-        "sklearn.model_selection._split.KFold",
-        "sklearn.model_selection._split.LeaveOneGroupOut",
-        "sklearn.model_selection._split.PredefinedSplit",
-        "sklearn.model_selection._split.RepeatedKFold",
-        "sklearn.model_selection._split.RepeatedStratifiedKFold",
-        "sklearn.model_selection._split.ShuffleSplit",
-        "sklearn.model_selection._split.StratifiedGroupKFold",
-        "sklearn.model_selection._split.StratifiedKFold",
-        "sklearn.model_selection._split.StratifiedShuffleSplit",
-        "sklearn.model_selection._split.TimeSeriesSplit",
-    }
-)
-
-#: What a manifest always holds; a caller's own entries have other names.
-_OWN = ("format", "kind", "date", "versions", "sha256", "classes", "columns", "training")
+#: Types that a file may hold besides those that skops trusts, by module. A type that moves needs an
+#: entry in ``_MOVED``, so that older files still load.
+_TRUSTED_BY_MODULE = {
+    "aucmax.estimators.baselines": ("KernelRankSVM", "OAMClassifier", "SOLAMClassifier"),
+    "aucmax.estimators.classifiers": ("KernelAUCClassifier", "LinearAUCClassifier"),
+    "aucmax.estimators.search": ("KernelAUCClassifierCV", "LinearAUCClassifierCV"),
+    "aucmax.estimators.streaming": ("SGDAUCClassifier",),
+    "aucmax.features.fourier": ("FourierFeatures",),
+    "aucmax.features.nystroem": ("NystroemFeatures",),
+    "aucmax.features.scalers": ("MetricScaler", "QuantileScaler"),
+    "aucmax.metrics.calibration": ("IsotonicCalibrator", "SigmoidCalibrator"),
+    "aucmax.metrics.thresholds": ("Aim", "Threshold"),
+    "aucmax.solvers.reservoir": ("Reservoir",),
+    "aucmax.solvers.stochastic": ("OAM", "PairSGD", "SOLAM"),
+    "aucmax.tables.model": ("TableModel",),
+    "numpy": ("dtype",),
+    "sklearn.model_selection._split": (  # splitters, which a search keeps in its parameter cv
+        *("GroupKFold", "GroupShuffleSplit", "KFold", "LeaveOneGroupOut", "PredefinedSplit"),
+        *("RepeatedKFold", "RepeatedStratifiedKFold", "ShuffleSplit", "StratifiedGroupKFold"),
+        *("StratifiedKFold", "StratifiedShuffleSplit", "TimeSeriesSplit"),
+    ),
+}
+TRUSTED = frozenset(f"{home}.{name}" for home, names in _TRUSTED_BY_MODULE.items() for name in names)
 
 
 class ModelFileError(ValueError):
-    """A file that is no model file, not a whole one, or one that is not to be trusted."""
+    """A file that is not a model file, is damaged, or is not safe to load."""
 
 
 def save_model(model: Any, path: str | os.PathLike[str], **manifest: Any) -> Path:
-    """Write a fitted model to one file, without pickle.
+    """Write a fitted model to one file, without pickle, and return its path.
 
     Parameters
     ----------
     model : estimator
         Any fitted estimator of aucmax, or a scikit-learn pipeline around one.
     path : path
-        Where to; ending in ``.aucmax`` by convention. An existing file is replaced, by a whole one or
-        not at all: a part file beside it is written, then renamed. A symbolic link is followed, and a
-        device or a pipe written into.
+        By convention it ends in ``.aucmax``. An existing file is replaced only by a complete one: a
+        part file next to it is written, then renamed. Symbolic links are followed.
     **manifest
-        Further entries for the manifest, of what JSON can hold.
-
-    Returns
-    -------
-    Path
-        The path written.
+        Further entries for the manifest, of any type that JSON can hold.
 
     Examples
     --------
     >>> import tempfile
-    >>> from pathlib import Path
     >>> from sklearn.datasets import make_moons
-    >>> from aucmax import KernelAUCClassifier
-    >>> from aucmax.persistence.model_file import load_model, save_model
+    >>> from aucmax import KernelAUCClassifier, load_model, save_model
     >>> X, y = make_moons(200, noise=0.2, random_state=0)
     >>> model = KernelAUCClassifier(n_landmarks=50, random_state=0).fit(X, y)
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = save_model(model, Path(folder) / "moons.aucmax")
+    ...     path = save_model(model, f"{folder}/moons.aucmax")
     ...     loaded = load_model(path)
     >>> bool((loaded.decision_function(X) == model.decision_function(X)).all())
     True
@@ -146,9 +115,6 @@ def save_model(model: Any, path: str | os.PathLike[str], **manifest: Any) -> Pat
     path = Path(path)
     if path.is_dir():
         raise ModelFileError(f"{path} is a folder: name a file in it to save the model to.")
-    taken = sorted(set(manifest) & set(_OWN))
-    if taken:
-        raise ValueError(f"the manifest's entry {taken[0]!r} is aucmax's own: choose another name.")
     data = _dump(model)
     entries = {
         "format": FORMAT,
@@ -156,13 +122,15 @@ def save_model(model: Any, path: str | os.PathLike[str], **manifest: Any) -> Pat
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "versions": _versions(),
         "sha256": hashlib.sha256(data).hexdigest(),
-        **_about(model),
-        **manifest,
+        **_describe(model),
     }
+    taken = sorted(set(manifest) & set(entries))
+    if taken:
+        raise ValueError(f"the manifest entry {taken[0]!r} is reserved by aucmax: choose another name.")
     try:
-        text = json.dumps(json_ready(entries), indent=2, allow_nan=False, ensure_ascii=False)
+        text = json.dumps(json_ready(entries | manifest), indent=2, allow_nan=False, ensure_ascii=False)
     except TypeError as error:
-        raise ValueError(f"an entry of the manifest is nothing that JSON can hold: {error}.") from None
+        raise ValueError(f"JSON cannot hold an entry of the manifest: {error}.") from None
     with replacing(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as out:
         out.writestr(_MANIFEST, text)
         out.writestr(_MODEL, data)
@@ -172,9 +140,9 @@ def save_model(model: Any, path: str | os.PathLike[str], **manifest: Any) -> Pat
 def load_model(path: str | os.PathLike[str]) -> Any:
     """Load a model from a file that :func:`save_model` wrote.
 
-    Only types of aucmax and scikit-learn are loaded. A file that holds any other type, or that is
-    damaged, is refused, and none of its code runs. A model that was saved with another version of
-    scikit-learn loads with a warning.
+    Only types of aucmax and scikit-learn are loaded. A file that is damaged, or that holds any other
+    type, is refused, and none of its code runs. A model saved with another version of scikit-learn
+    loads with a warning.
 
     Examples
     --------
@@ -189,296 +157,229 @@ def load_model(path: str | os.PathLike[str]) -> Any:
     True
     """
     path = Path(path)
-    with _opened(path) as (file, manifest):
-        data = file.read(_MODEL)
-    if hashlib.sha256(data).hexdigest() != manifest["sha256"]:
-        raise ModelFileError(
-            f"{path} has been altered: its model is not the one that its manifest was written for. "
-            "Get the file again from where it was made."
+    with _naming(path):
+        with _opened(path) as (file, manifest):
+            data = file.read(_MODEL)
+        if hashlib.sha256(data).hexdigest() != manifest["sha256"]:
+            raise ModelFileError("was altered: its model does not match its manifest. Get it again.")
+        _check_model(data)
+        model = _load(data, manifest)
+    old, new = str(manifest["versions"].get("scikit-learn")), _versions()["scikit-learn"]
+    if old.split(".")[:2] != new.split(".")[:2]:
+        warn_user(
+            f"{path} was saved with scikit-learn {old}, and this is {new}: compare some scores with "
+            "earlier ones before you rely on it, or train and save the model again."
         )
-    with _whole(path), zipfile.ZipFile(io.BytesIO(data)) as inner:
-        _check_members(inner.infolist(), len(data), path)
-        for name in inner.namelist():
-            with inner.open(name) as member:
-                if member.read(2) == b"PK":  # such as NumPy's npz, which would be unpacked unchecked
-                    raise ModelFileError(f"{path} is not to be trusted: its part {name!r} is packed.")
-        try:
-            check_arrays(inner)
-        except DeclaredSizeError as error:
-            raise ModelFileError(f"{path} is not to be trusted: {error}.") from None
-    return _load(data, manifest, path)
+    return model
 
 
 def read_manifest(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """What a model file says of itself, with the model left alone.
+    """Return the manifest of a model file without loading the model.
 
-    Returns
-    -------
-    dict
-        ``format``, ``kind`` (the model's class), ``date``, ``versions``, ``sha256`` of the model,
-        ``classes``, ``columns`` (each with its name, and for a model of a table with all that was done
-        to it), ``training`` (what is known of it: seed, and for a model of a table target, positive
-        label, AUC with interval, hash of the data), and what was handed to :func:`save_model`.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> from sklearn.datasets import make_moons
-    >>> from aucmax import LinearAUCClassifier
-    >>> from aucmax.persistence.model_file import read_manifest, save_model
-    >>> model = LinearAUCClassifier().fit(*make_moons(200, random_state=0))
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = save_model(model, Path(folder) / "moons.aucmax", author="me")
-    ...     manifest = read_manifest(path)
-    >>> manifest["kind"], manifest["classes"], manifest["author"]
-    ('LinearAUCClassifier', [0, 1], 'me')
+    Its entries are ``format``, ``kind`` (the model's class), ``date``, ``versions``, ``sha256`` of the
+    model, ``classes``, ``columns`` (the name of each, and for a TableModel how it was prepared),
+    ``training`` (the seed, and for a TableModel the target, positive label, AUC with interval, and hash
+    of the data), and the entries passed to :func:`save_model`.
     """
-    path = Path(path)
-    with _opened(path) as (_, manifest):
+    with _naming(Path(path)), _opened(Path(path)) as (_, manifest):
         return manifest
 
 
-# Writing
-
-
 def _dump(model: Any) -> bytes:
-    """The model as skops writes it, refused if it would not load again."""
+    """Return the model in the format of skops; refuse a model that would not load again."""
     skops_io = import_module("skops.io")  # untyped, and slow to import
-    kind = type(model).__name__
+    refusal = f"this {type(model).__name__} cannot be saved, because"
     try:
         data: bytes = skops_io.dumps(model, compression=zipfile.ZIP_STORED)
     except (TypeError, AttributeError, RecursionError) as error:
         raise ModelFileError(
-            f"this {kind} cannot be saved, because something in it is no plain data: {error}. Leave "
-            "generators, open files and functions out of its parameters."
+            f"{refusal} part of it is not plain data: {error}. Remove generators, open files and "
+            "functions from its parameters."
         ) from None
-    strange = sorted(set(skops_io.get_untrusted_types(data=data)) - TRUSTED)
-    if strange:
+    unknown = sorted(set(skops_io.get_untrusted_types(data=data)) - TRUSTED)
+    if unknown:
         raise ModelFileError(
-            f"this {kind} cannot be saved, because it holds {strange[0]}, which a model file may not: "
-            "only estimators of aucmax and scikit-learn and plain data are loaded from one."
+            f"{refusal} it holds {unknown[0]}: a model file may hold only estimators of aucmax and "
+            "scikit-learn, and plain data."
         )
     return data
 
 
 def _versions() -> dict[str, str]:
-    names = ("numpy", "scipy", "scikit-learn", "skops")
-    return {
-        "aucmax": __version__,
-        "python": platform.python_version(),
-        **{name: version(name) for name in names},
-    }
+    own = {"aucmax": __version__, "python": platform.python_version()}
+    return own | {name: version(name) for name in ("numpy", "scipy", "scikit-learn", "skops")}
 
 
-def _about(model: Any) -> dict[str, Any]:
-    """What a fitted model knows of its classes, columns and training."""
-    columns = getattr(model, "columns_", None)
+def _describe(model: Any) -> dict[str, Any]:
+    """Return the classes, columns and training of a fitted model."""
+    columns, training = getattr(model, "columns_", None), getattr(model, "training_", None)
     if columns is None:
-        names = getattr(model, "feature_names_in_", None)
-        if names is None:
-            names = [f"x{i}" for i in range(getattr(model, "n_features_in_", 0))]
-        columns = [{"name": name} for name in names]
-    training = getattr(model, "training_", None)
+        default = [f"x{i}" for i in range(getattr(model, "n_features_in_", 0))]
+        columns = [{"name": name} for name in getattr(model, "feature_names_in_", default)]
     if training is None:
         last = model[-1] if hasattr(model, "named_steps") else model
         training = {"random_state": getattr(last, "random_state", None)}
-    classes = getattr(model, "classes_", None)
-    return {"classes": classes, "columns": columns, "training": training}
+    return {"classes": getattr(model, "classes_", None), "columns": columns, "training": training}
 
 
-# Reading
+@contextmanager
+def _naming(path: Path) -> Iterator[None]:
+    """Name the file in a ModelFileError, and make one of each error that a damaged zip causes."""
+    # A damaged header makes the zip reader raise any of these; OSError is a seek to before the start.
+    damage = (ArithmeticError, EOFError, LookupError, OSError, RuntimeError, ValueError)
+    try:
+        yield
+    except ModelFileError as error:
+        raise ModelFileError(f"{path} {error}") from None
+    except (zipfile.BadZipFile, *damage) as error:
+        reason = _brief(error)
+        raise ModelFileError(f"{path} is truncated or damaged ({reason}): get it again.") from None
 
 
 @contextmanager
 def _opened(path: Path) -> Iterator[tuple[zipfile.ZipFile, dict[str, Any]]]:
-    """The zip of a model file, with the members it should have, and its manifest."""
+    """Open the zip of a model file, and read its manifest; refuse other files."""
     if path.is_dir():
-        raise ModelFileError(f"{path} is a folder: name the model file in it.")
-    if not path.exists():
-        raise ModelFileError(f"there is no model file {path}.")
+        raise ModelFileError("is a folder: name the model file in it.")
     if not path.is_file():
-        raise ModelFileError(f"{path} is no ordinary file, so no model can be read from it.")
+        raise ModelFileError("is not an ordinary file." if path.exists() else "does not exist.")
     size = path.stat().st_size
-    if not size:
-        raise ModelFileError(f"{path} is empty: it is no model file.")
     with path.open("rb") as opened:
         if opened.read(2) != b"PK":
-            raise ModelFileError(f"{path} is no model file: `aucmax train` and save_model write those.")
-        with _whole(path), zipfile.ZipFile(opened) as file:
+            what = "is not a model file" if size else "is empty"
+            raise ModelFileError(f"{what}: `aucmax train` and save_model write model files.")
+        with zipfile.ZipFile(opened) as file:
             members = file.infolist()
             first = [member for member in members if member.filename == _MANIFEST]
-            _check_members(first, size, path)
-            # A newer format may have other members, so its number comes before them.
-            manifest = _read_manifest(file, path) if first else {}
+            _check_members(first, size)
+            # A newer format may have other members, so its number is checked before them.
+            manifest = _parse_manifest(file.read(_MANIFEST)) if first else {}
             names = sorted(member.filename for member in members)
             if names != [_MANIFEST, _MODEL]:
-                held = ", ".join(repr(name) for name in names[:3]) or "nothing"
+                found = ", ".join(repr(name) for name in names[:3]) or "nothing"
                 raise ModelFileError(
-                    f"{path} is a zip file but no model file, which has {_MANIFEST} and {_MODEL} in it "
-                    f"and nothing else; this one has {held}{' and more' * (len(names) > 3)}."
+                    f"is a zip file but not a model file, which holds {_MANIFEST} and {_MODEL} only; "
+                    f"this one holds {found}{' and more' * (len(names) > 3)}."
                 )
-            _check_members(members, size, path)
+            _check_members(members, size)
             yield file, manifest
 
 
-@contextmanager
-def _whole(path: Path) -> Iterator[None]:
-    """Whatever the zip reader says of a file that is not whole, as one sentence."""
-    try:
-        yield
-    except ModelFileError:
-        raise
-    # All these the reader raises on headers that make no sense, OSError on a place before the start.
-    except (
-        zipfile.BadZipFile,
-        ArithmeticError,
-        EOFError,
-        LookupError,
-        OSError,
-        RuntimeError,
-        ValueError,
-    ) as error:
-        raise ModelFileError(
-            f"{path} is truncated or damaged ({_brief(error)}): get the file again from where it was "
-            "made."
-        ) from None
-
-
-def _check_members(members: list[zipfile.ZipInfo], size: int, path: Path) -> None:
-    """Refuse what save_model never writes and what could hurt: bombs, and names that lead elsewhere."""
+def _check_members(members: list[zipfile.ZipInfo], size: int) -> None:
+    """Refuse zip bombs, and names that lead out of the zip; save_model writes neither."""
     packed = any(member.compress_type != zipfile.ZIP_STORED for member in members)
     if packed or sum(member.file_size for member in members) > size:
         worst = max(members, key=lambda member: member.file_size)
         raise ModelFileError(
-            f"{path} is not to be trusted: its part {worst.filename!r} says that it unpacks to "
-            f"{worst.file_size:,} bytes, and parts of a model file are not packed."
+            f"is not safe to load: its part {worst.filename!r} unpacks to {worst.file_size:,} bytes; "
+            "the parts of a model file are never compressed."
         )
-    for member in members:
-        if {"/", "\\", ":"} & set(member.filename) or member.filename.startswith("."):
-            raise ModelFileError(
-                f"{path} is not to be trusted: its part {member.filename!r} has the name of a place "
-                "elsewhere on the disk."
-            )
+    for name in (member.filename for member in members):
+        if {"/", "\\", ":"} & set(name) or name.startswith("."):
+            raise ModelFileError(f"is not safe to load: the name {name!r} leads out of the file.")
 
 
-def _read_manifest(file: zipfile.ZipFile, path: Path) -> dict[str, Any]:
-    text = file.read(_MANIFEST)
+def _parse_manifest(text: bytes) -> dict[str, Any]:
     try:
         manifest = json.loads(text)
     except (ValueError, RecursionError):
         manifest = None
-    if not isinstance(manifest, dict):
-        manifest = {}
-    written = manifest.get("format")
+    written = manifest.get("format") if isinstance(manifest, dict) else None
     if not isinstance(written, int) or isinstance(written, bool) or written < 1:
-        raise ModelFileError(f"{path} is no model file: its {_MANIFEST} does not say what it is.")
+        raise ModelFileError(f"is not a model file: its {_MANIFEST} has no format number.")
     if written > FORMAT:
         raise ModelFileError(
-            f"{path} has model format {written}, and aucmax {__version__} reads formats up to "
-            f"{FORMAT}: upgrade with `pip install --upgrade aucmax`."
+            f"has model format {written}, and aucmax {__version__} reads formats up to {FORMAT}: "
+            "upgrade with `pip install --upgrade aucmax`."
         )
     if not isinstance(manifest.get("sha256"), str) or not isinstance(manifest.get("versions"), dict):
-        raise ModelFileError(f"{path} has been altered: its {_MANIFEST} lacks what every one has.")
+        raise ModelFileError(f"was altered: its {_MANIFEST} lacks the hash or the versions.")
     return manifest
 
 
-def _load(data: bytes, manifest: dict[str, Any], path: Path) -> Any:
+def _check_model(data: bytes) -> None:
+    """Refuse a skops zip whose parts need more memory than they have bytes."""
+    with zipfile.ZipFile(io.BytesIO(data)) as inner:
+        _check_members(inner.infolist(), len(data))
+        for name in inner.namelist():
+            with inner.open(name) as member:
+                if member.read(2) == b"PK":  # such as NumPy's npz, which would be unpacked unchecked
+                    raise ModelFileError(f"is not safe to load: its part {name!r} is compressed.")
+        try:
+            check_arrays(inner)
+        except DeclaredSizeError as error:
+            raise ModelFileError(f"is not safe to load: {error}.") from None
+
+
+def _load(data: bytes, manifest: dict[str, Any]) -> Any:
     from sklearn.base import BaseEstimator
     from sklearn.exceptions import InconsistentVersionWarning
 
     skops_io = import_module("skops.io")
-    data = _with_present_names(data)
-    # Whatever is wrong in here, of whichever type, is wrong with the file.
+    data = _with_current_modules(data)
     try:
-        strange = sorted(set(skops_io.get_untrusted_types(data=data)) - TRUSTED)
-    except Exception as error:
-        raise ModelFileError(f"{path} holds no model that can be read ({_brief(error)}).") from None
-    if strange:
-        raise ModelFileError(
-            f"{path} is not to be trusted: it holds {strange[0]}, which is none of the types that "
-            "models are made of. It was not loaded, and nothing in it has run."
-        )
-    saved, here = manifest["versions"], _versions()
-    try:
+        unknown = sorted(set(skops_io.get_untrusted_types(data=data)) - TRUSTED)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", InconsistentVersionWarning)  # one of ours, below
-            model = skops_io.loads(data, trusted=sorted(TRUSTED))
-    except Exception as error:
+            warnings.simplefilter("ignore", InconsistentVersionWarning)  # load_model warns itself
+            model = None if unknown else skops_io.loads(data, trusted=sorted(TRUSTED))
+    except Exception as error:  # any error, of any type, is a fault of the file
+        saved, here = (
+            ", ".join(f"{name} {each.get(name)}" for name in ("aucmax", "scikit-learn", "numpy"))
+            for each in (manifest["versions"], _versions())
+        )
         raise ModelFileError(
-            f"{path} holds no model that can be read here ({_brief(error)}). It was saved by "
-            f"{_named(saved)}; here are {_named(here)}."
+            f"holds no readable model ({_brief(error)}). It was saved with {saved}; this is {here}."
         ) from None
-    if not isinstance(model, BaseEstimator) or type(model).__name__ != manifest.get("kind"):
+    if unknown:
         raise ModelFileError(
-            f"{path} has been altered: it says that it holds a {manifest.get('kind')}, and holds a "
-            f"{type(model).__name__}."
+            f"is not safe to load: it holds {unknown[0]}, a type that model files may not hold. "
+            "Nothing in the file was run."
         )
-    _check_scores(model, path)
-    if _minor(saved.get("scikit-learn")) != _minor(here["scikit-learn"]):
-        warn_user(
-            f"{path} was saved with scikit-learn {saved.get('scikit-learn')} and is read with "
-            f"{here['scikit-learn']}: compare some scores with older ones before relying on it, or "
-            "train and save it again."
-        )
+    kind, named = type(model).__name__, manifest.get("kind")
+    if not isinstance(model, BaseEstimator) or kind != named:
+        raise ModelFileError(f"was altered: its manifest names a {named}, but it holds a {kind}.")
+    _check_scores(model)
     return model
 
 
-def _with_present_names(data: bytes) -> bytes:
-    """The same model with each type under its present module.
+def _with_current_modules(data: bytes) -> bytes:
+    """Return the same model with each type under its current module.
 
-    What is damaged is handed back as it came: the reader that follows says what is wrong.
+    Damaged data is returned unchanged: the reader that follows reports the damage.
     """
+
+    def renamed(node: dict[str, Any]) -> dict[str, Any]:
+        module = node.get("__module__")
+        return node | {"__module__": _MOVED[module]} if module in _MOVED else node
+
     with suppress(Exception), zipfile.ZipFile(io.BytesIO(data)) as file:
-        schema = json.loads(file.read(_SCHEMA))
-        if not _rename_modules(schema):
-            return data
-        out = io.BytesIO()
-        with zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as renamed:
-            for member in file.infolist():
-                here = member.filename == _SCHEMA
-                renamed.writestr(member, json.dumps(schema) if here else file.read(member))
-        return out.getvalue()
+        schema = file.read(_SCHEMA)
+        if any(f'"{module}"'.encode() in schema for module in _MOVED):
+            current = json.dumps(json.loads(schema, object_hook=renamed))
+            out = io.BytesIO()
+            with zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as copy:
+                for name in file.namelist():
+                    copy.writestr(name, current if name == _SCHEMA else file.read(name))
+            return out.getvalue()
     return data
 
 
-def _rename_modules(node: Any) -> bool:
-    """Rename the modules in a schema in place; whether there were any to rename."""
-    found = False
-    if isinstance(node, dict):
-        module = node.get("__module__")
-        if isinstance(module, str) and module in _MOVED:
-            node["__module__"], found = _MOVED[module], True
-    each = node.values() if isinstance(node, dict) else node if isinstance(node, list) else ()
-    return any([found, *map(_rename_modules, each)])
-
-
-def _check_scores(model: Any, path: Path) -> None:
-    """Refuse a classifier of ours that cannot score a row: something in it is not what it should be."""
-    model = getattr(model, "model_", model)  # the numbers of a table's columns go there
+def _check_scores(model: Any) -> None:
+    """Refuse a classifier of ours that cannot score a row of zeros: one of its parts was altered."""
+    model = getattr(model, "model_", model)  # a TableModel passes its features to this one
     if not type(model).__module__.startswith("aucmax.") or not hasattr(model, "decision_function"):
         return
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of names that these columns lack
+            warnings.simplefilter("ignore")  # the row has no column names
             model.decision_function(np.zeros((1, model.n_features_in_)))
     except (ValueError, MemoryError):
-        return  # zeros may be too extreme for it, or memory short
+        return  # zeros may be too extreme for this model, or memory short
     except Exception as error:
-        raise ModelFileError(
-            f"{path} has been altered: its model cannot score a row ({_brief(error)})."
-        ) from None
+        raise ModelFileError(f"was altered: its model cannot score a row ({_brief(error)}).") from None
 
 
 def _brief(error: Exception) -> str:
-    """An error in one line, with what cannot be printed left out."""
+    """Return an error in one line, without characters that cannot be printed."""
     text = " ".join("".join(c if c.isprintable() else " " for c in str(error)).split()).strip(".")
     return f"{type(error).__name__}: {text}"[:200]
-
-
-def _named(versions: Mapping[str, Any]) -> str:
-    return ", ".join(f"{name} {versions.get(name)}" for name in ("aucmax", "scikit-learn", "numpy"))
-
-
-def _minor(text: Any) -> list[str]:
-    return str(text).split(".")[:2]

@@ -1,0 +1,267 @@
+"""The arguments of every command. A command imports its work when it runs, so that help is quick."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from typer import Argument, Option, Typer
+
+commands_app = Typer()
+
+Text = str | None
+Number = int | None
+File = Path | None
+Names = list[str] | None
+Model = Annotated[Path, Argument(help="A model file written by aucmax train.", metavar="MODEL")]
+_FORMATS = "A CSV, TSV, Parquet, Arrow or LIBSVM file; also .gz, .bz2, .xz and .zst."
+Table = Annotated[Path, Argument(help=_FORMATS, metavar="TABLE")]
+Target = Annotated[Text, Option(help="The column with the labels; by default the model's target.")]
+Force = Annotated[bool, Option("--force", help="Replace the output if it exists.")]
+Json = Annotated[bool, Option("--json", help="Print the results as JSON.")]
+_KERNELS = "rbf, laplacian, rbf+laplacian, polynomial or linear; by default tuned."
+_TIME = "Seconds for reading, tuning and fitting; then the best model so far is kept."
+_AIMS = "Aim of the threshold: cost=5, precision=0.8, recall=0.9, fpr=0.05 or top=5%."
+_MEMORY = "Memory for fitting, such as 4GB; by default four fifths of what is free."
+_SCORES = "A CSV, TSV, Parquet or Arrow file to write; by default CSV is printed."
+_RIVAL = "A model file, or a rival: logistic, nystroem, forest, lightgbm or xgboost."
+
+
+@commands_app.command(epilog="Example: aucmax train customers.csv --target churned -o churn.aucmax")
+def train(
+    table: Table,
+    target: Annotated[str, Option(help="The column with the two labels.")],
+    output: Annotated[Path, Option("--output", "-o", help="The file to write.")] = Path("model.aucmax"),
+    positive: Annotated[Text, Option(help="The label to rank high; by default the rarer one.")] = None,
+    drop: Annotated[Names, Option(help="A column to leave out; may be repeated.")] = None,
+    weight: Annotated[Text, Option(help="A column with the weight of each row.")] = None,
+    group: Annotated[Text, Option(help="Hold out rows of equal value in this column together.")] = None,
+    landmarks: Annotated[
+        Number, Option(min=2, help="Landmarks; the default grows with the rows.")
+    ] = None,
+    solver: Annotated[str, Option(help="newton is exact, sgd is faster on very many rows.")] = "newton",
+    kernel: Annotated[str, Option(help=_KERNELS)] = "auto",
+    gammas: Annotated[
+        Number, Option(min=1, help="Kernel widths to cross-validate; by default tuned.")
+    ] = None,
+    preset: Annotated[Text, Option(help="paper: use the paper's settings, and tune only C.")] = None,
+    effort: Annotated[float, Option(min=0.01, help="Tuning: 4 is thorough, 0.1 is quick.")] = 1.0,
+    folds: Annotated[int, Option(min=2, help="Folds of cross-validation.")] = 3,
+    time_budget: Annotated[float | None, Option(min=1.0, help=_TIME)] = None,
+    calibration: Annotated[str, Option(help="Calibration: sigmoid or isotonic.")] = "sigmoid",
+    aim: Annotated[Text, Option(help=_AIMS)] = None,
+    max_memory: Annotated[Text, Option(help=_MEMORY)] = None,
+    seed: Annotated[int, Option(min=0, help="Seed of folds and landmarks.")] = 0,
+    dry_run: Annotated[bool, Option("--dry-run", help="Only show the memory and time needed.")] = False,
+    force: Force = False,
+    as_json: Json = False,
+) -> None:
+    """Train a model to rank the rows of a table, and save it."""
+    from aucmax.cli.train import run_train
+
+    run_train(
+        table,
+        target,
+        output,
+        force=force,
+        as_json=as_json,
+        dry_run=dry_run,
+        positive=positive,
+        drop=drop or (),
+        weight=weight,
+        group=group,
+        n_landmarks="auto" if landmarks is None else landmarks,
+        solver=solver,
+        kernel=kernel,
+        gammas=3 if gammas is None and (solver == "sgd" or kernel == "polynomial") else gammas,
+        preset=preset,
+        effort=effort,
+        cv=folds,
+        time_budget=time_budget,
+        calibration=calibration,
+        aim=aim,
+        max_memory=max_memory,
+        random_state=seed,
+    )
+
+
+@commands_app.command(epilog="Example: aucmax predict churn.aucmax new.csv --id customer -o ranked.csv")
+def predict(
+    model: Model,
+    table: Table,
+    output: Annotated[File, Option("--output", "-o", help=_SCORES)] = None,
+    id_column: Annotated[Names, Option("--id", help="A column to copy; may be repeated.")] = None,
+    rank: Annotated[bool, Option(help="Add ranks, for which all scores are kept in memory.")] = True,
+    rows: Annotated[int, Option(min=1, help="Rows in memory at a time.")] = 100_000,
+    force: Force = False,
+    as_json: Json = False,
+) -> None:
+    """Score the rows of a table of any length: score, probability, label and rank."""
+    import sys
+
+    from aucmax.cli import inputs_outputs as io
+    from aucmax.cli.status_line import rows_expected, status_line
+    from aucmax.tables.predict_table import ENDINGS, predict_table
+
+    if output is not None:
+        io.check_output(output, model, table, force=force)
+        if output.suffix.lower() not in ENDINGS:
+            raise ValueError(f"{output} must end in one of {', '.join(ENDINGS)}.")
+    elif as_json:
+        raise ValueError("--json needs --output, because the scores would be printed among the JSON.")
+    loaded = io.table_model(model)
+    mixed = output is None and sys.stdout.isatty()  # scores and progress on one terminal
+    with io.naming_full_disk(output or "the scores"), status_line(quiet=mixed) as line:
+        done = predict_table(
+            loaded,
+            table,
+            output or sys.stdout.buffer,
+            keep=id_column or (),
+            rank=rank,
+            batch_rows=rows,
+            progress=line,
+            expected_rows=rows_expected(table) if line.live else None,
+        )
+    for sentence in done.unseen:
+        io.say(sentence)
+    if as_json:
+        io.print_json({"output": output, "rows": done.rows, "surprises": done.unseen})
+    elif output is not None:
+        io.say(f"{done.rows:,} rows are in {output}.")
+
+
+@commands_app.command(epilog="Example: aucmax evaluate churn.aucmax later.csv --json")
+def evaluate(model: Model, table: Table, target: Target = None, as_json: Json = False) -> None:
+    """Measure a model on rows with known labels: AUC, lift, calibration and threshold."""
+    from aucmax.cli.evaluate import run_evaluate
+
+    run_evaluate(model, table, target, as_json)
+
+
+@commands_app.command(
+    epilog="Example: aucmax compare churn.aucmax lightgbm later.csv --train customers.csv"
+)
+def compare(
+    first: Annotated[str, Argument(help=_RIVAL)],
+    second: Annotated[str, Argument(help="The other model file or rival.")],
+    table: Table,
+    train: Annotated[File, Option("--train", help="The table to fit a rival to.")] = None,
+    target: Target = None,
+    seed: Annotated[int, Option(min=0, help="Seed of the rival.")] = 0,
+    as_json: Json = False,
+) -> None:
+    """Compare two models on the same rows by DeLong's paired test."""
+    from aucmax.cli.evaluate import run_compare
+
+    run_compare((first, second), table, train, target, seed, as_json)
+
+
+@commands_app.command(epilog="Example: aucmax report churn.aucmax later.csv -o churn.html")
+def report(
+    model: Model,
+    table: Annotated[
+        File, Argument(help="Rows with labels; else held-out rows of the training.")
+    ] = None,
+    output: Annotated[Path, Option("--output", "-o", help="The page to write.")] = Path("report.html"),
+    target: Target = None,
+    permutation: Annotated[bool, Option(help="Measure columns by shuffling them; slower.")] = False,
+    force: Force = False,
+    as_json: Json = False,
+) -> None:
+    """Write an HTML page on a model: curves, threshold, important columns and mistakes."""
+    from aucmax.cli import inputs_outputs as io
+    from aucmax.cli.status_line import status_line, watched
+    from aucmax.report import write_report
+
+    io.check_output(output, model, table, force=force)
+    loaded = io.table_model(model)
+    with io.naming_full_disk(output), status_line() as line:
+        line.part("measuring" if table is None else f"reading {table.name}")
+        seen = watched(loaded, line, permutation=permutation)
+        write_report(seen, table, output, target=target, permutation=permutation)
+    if as_json:
+        io.print_json({"report": output, "bytes": output.stat().st_size})
+    else:
+        io.say(f"The report is in {output}: open it in a browser.")
+
+
+@commands_app.command(epilog="Example: aucmax info churn.aucmax")
+def info(model: Model, as_json: Json = False) -> None:
+    """Show what a model file holds."""
+    from aucmax.cli import inputs_outputs as io
+    from aucmax.persistence.model_file import read_manifest
+
+    manifest = read_manifest(model)
+    if as_json:
+        io.print_json(manifest)
+        return
+
+    def text(value: object) -> str:
+        if isinstance(value, dict):
+            return ", ".join(f"{key} {text(each)}" for key, each in value.items())
+        return f"{value:.4f}" if isinstance(value, float) else str(value)
+
+    columns = manifest.pop("columns", None)
+    io.print_table(("entry", ""), [(name, text(value)) for name, value in manifest.items()], left=2)
+    if columns:
+        print()
+        io.print_columns(columns, "name", "type", "kind", "treatment")
+
+
+@commands_app.command(epilog="Example: aucmax export churn.aucmax --onnx churn.onnx")
+def export(
+    model: Model,
+    onnx: Annotated[Path, Option(help="The ONNX file to write.")],
+    force: Force = False,
+    as_json: Json = False,
+) -> None:
+    """Write a model, with its preparation of columns, as an ONNX graph for other programs."""
+    from aucmax.cli import inputs_outputs as io
+    from aucmax.persistence.onnx_export import to_onnx
+    from aucmax.runtime.memory import format_bytes
+
+    io.check_output(onnx, model, force=force)
+    to_onnx(io.table_model(model), onnx)
+    size = onnx.stat().st_size
+    if as_json:
+        io.print_json({"onnx": onnx, "bytes": size})
+    else:
+        io.say(f"{onnx}: {format_bytes(size)}, including the preparation of columns.")
+
+
+@commands_app.command(epilog="Example: aucmax demo --rows 60000 --picture roc.png")
+def demo(
+    rows: Annotated[int, Option(min=1000, help="Rows to make; a quarter is for testing.")] = 80_000,
+    landmarks: Annotated[int, Option(min=10, help="Landmarks of each kernel model.")] = 800,
+    seed: Annotated[int, Option(min=0, help="Seed of data and models.")] = 0,
+    picture: Annotated[Path, Option(help="The picture of ROC curves to write.")] = Path(
+        "aucmax-demo.png"
+    ),
+    as_json: Json = False,
+) -> None:
+    """Rank a rare class in synthetic data, and compare with two scikit-learn models."""
+    from aucmax.cli.demo import run_demo
+
+    run_demo(rows, landmarks, seed, picture, as_json)
+
+
+@commands_app.command(epilog="Example: aucmax paper table2 --quick --data spambase --data magic04")
+def paper(
+    what: Annotated[str, Argument(help="table1, table2, table3, table4, figure1 or all.")],
+    out: Annotated[File, Option(help="Folder of results; by default paper-results[-quick].")] = None,
+    data_dir: Annotated[File, Option(help="Folder of data files; by default AUCMAX_DATA.")] = None,
+    data: Annotated[Names, Option(help="A data set to run; may be repeated.")] = None,
+    method: Annotated[Names, Option(help="A method to run; may be repeated.")] = None,
+    seeds: Annotated[Number, Option(min=1, help="Seeds; by default 5 for small data, else 3.")] = None,
+    time_limit: Annotated[float, Option(min=0.1, help="Time limit of a cell in seconds.")] = 1200.0,
+    landmarks: Annotated[Number, Option(min=2, help="Landmarks; by default the paper's 1600.")] = None,
+    quick: Annotated[bool, Option(help="Use small samples, for a first look in minutes.")] = False,
+    run: Annotated[bool, Option(help="Run the missing cells, or only write the tables.")] = True,
+    as_json: Json = False,
+) -> None:
+    """Reproduce the paper's tables and figure; a run that was stopped continues from there."""
+    from aucmax.cli.paper_run import choose, run_paper
+
+    chosen = choose(what, data or (), method or (), landmarks, quick)
+    out = out or Path("paper-results-quick" if quick else "paper-results")
+    run_paper(chosen, out, data_dir, seeds, time_limit, run, as_json)
