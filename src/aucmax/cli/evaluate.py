@@ -24,7 +24,7 @@ from aucmax.metrics.evaluation import evaluate as measure
 from aucmax.metrics.thresholds import Threshold, measure_threshold
 from aucmax.runtime.spelling import known_name
 from aucmax.tables import TableModel
-from aucmax.tables.labelled_scores import ScoredRows, score_rows
+from aucmax.tables.evaluation_rows import EvaluationRows, evaluation_rows
 
 
 def run_evaluate(path: Path, table: Path, target: str | None, as_json: bool) -> None:
@@ -84,11 +84,11 @@ def _print_evaluation(found: Evaluation, cut: Threshold, model: TableModel) -> N
         )
 
 
-def _scored(model: TableModel, table: Path, target: str | None, line: Line) -> ScoredRows:
+def _scored(model: TableModel, table: Path, target: str | None, line: Line) -> EvaluationRows:
     line.part(f"reading {table.name}")
-    rows = score_rows(watched(model, line), table, target)
+    rows = evaluation_rows(watched(model, line), table, target)
     if rows.frame is not None:
-        for sentence in model.surprises(rows.frame):
+        for sentence in model.unseen_values(rows.frame):
             line.say(sentence)
     if rows.source == "training table":
         line.say(f"The model learnt from {table}: its rows are scored by folds that had not seen them.")
@@ -125,7 +125,7 @@ def run_compare(
             if model is None
             else rows.score
             if model is lead
-            else score_rows(watched(model, line), table, target).score
+            else evaluation_rows(watched(model, line), table, target).score
             for name, model in zip((first, second), models, strict=True)
         ]
     if len(scores[0]) != len(scores[1]):
@@ -166,7 +166,7 @@ def _is_file(name: str) -> bool:
 def _rival(
     name: str,
     lead: TableModel,
-    rows: ScoredRows,
+    rows: EvaluationRows,
     table: Path,
     train: Path | None,
     target: str | None,
@@ -182,7 +182,7 @@ def _rival(
             f"{name} would be tested on {table}, which it learns from: give another table by --train."
         )
     line.part(f"reading {train.name}")
-    learnt = score_rows(watched(lead, line), train, target)
+    learnt = evaluation_rows(watched(lead, line), train, target)
     assert learnt.frame is not None
     assert rows.frame is not None
     model = make(seed)

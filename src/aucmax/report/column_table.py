@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from aucmax.report.words import cell, count, fixed, percent
-from aucmax.tables.labelled_scores import ScoredRows
+from aucmax.tables.evaluation_rows import EvaluationRows
 
 #: Rows in each list of mistakes, and columns of them.
 _MISTAKES = 8
@@ -65,7 +65,7 @@ def _summary(column: dict[str, Any], series: pl.Series | None) -> str:
 
 
 def confident_mistakes(
-    rows: ScoredRows, order: Sequence[str], positive: str, negative: str
+    rows: EvaluationRows, order: Sequence[str], positive: str, negative: str
 ) -> list[dict[str, Any]]:
     """Negatives of the highest scores and positives of the lowest, with the columns that matter."""
     if rows.frame is None or rows.number is None:

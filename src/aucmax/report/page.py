@@ -24,7 +24,7 @@ from aucmax.report.words import count, fixed, percent
 from aucmax.runtime.output_files import replacing
 from aucmax.runtime.parameters import check_number
 from aucmax.tables import TableModel
-from aucmax.tables.labelled_scores import ScoredRows, score_rows
+from aucmax.tables.evaluation_rows import EvaluationRows, evaluation_rows
 
 __all__ = ["write_report"]
 
@@ -93,7 +93,7 @@ def write_report(
     path = Path(path)
     if not path.absolute().parent.is_dir():
         raise FileNotFoundError(f"There is no folder {path.parent} to save {path.name} in.")
-    rows = score_rows(model, table, target)
+    rows = evaluation_rows(model, table, target)
     page = _render(_context(model, rows, permutation, max_rows))
     with replacing(path) as file:
         file.write(page.encode())
@@ -123,7 +123,7 @@ def _render(context: dict[str, Any]) -> str:
     return page.render(context, script=script, script_hash=digest)
 
 
-def _context(model: Any, rows: ScoredRows, permutation: bool, max_rows: int) -> dict[str, Any]:
+def _context(model: Any, rows: EvaluationRows, permutation: bool, max_rows: int) -> dict[str, Any]:
     """All that the template shows."""
     weight = rows.weight if rows.weighted else None
     found = evaluate(rows.positive, rows.score, rows.probability, weight)
@@ -190,7 +190,7 @@ def _some_of_each_class(positive: np.ndarray, most: int) -> np.ndarray:
 
 
 def _importance(
-    model: Any, rows: ScoredRows, max_rows: int, permutation: bool
+    model: Any, rows: EvaluationRows, max_rows: int, permutation: bool
 ) -> dict[str, Any] | None:
     """The columns in order of importance, as the template lists them."""
     permuted: Importance | None = None
@@ -253,7 +253,7 @@ def _importance(
 
 
 def _figures(
-    model: Any, rows: ScoredRows, found: Evaluation, cuts: Cuts, max_rows: int
+    model: Any, rows: EvaluationRows, found: Evaluation, cuts: Cuts, max_rows: int
 ) -> dict[str, draw.Figure | None]:
     covered = None
     if rows.frame is not None:

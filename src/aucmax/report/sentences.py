@@ -8,13 +8,13 @@ from aucmax.metrics.evaluation import Evaluation
 from aucmax.metrics.thresholds import Aim
 from aucmax.report.column_table import missing_cells
 from aucmax.report.words import count, fixed, percent
-from aucmax.tables.labelled_scores import ScoredRows
+from aucmax.tables.evaluation_rows import EvaluationRows
 
 #: With fewer of a class, a reader is warned of wide intervals.
 _FEW = 50
 
 
-def lead(rows: ScoredRows, found: Evaluation, positive: str) -> str:
+def lead(rows: EvaluationRows, found: Evaluation, positive: str) -> str:
     """Which rows the report is about."""
     where = f" of {rows.name}" if rows.name else ""
     which = "held-out training rows" if rows.source == "held out" else f"rows{where}"
@@ -24,7 +24,7 @@ def lead(rows: ScoredRows, found: Evaluation, positive: str) -> str:
     )
 
 
-def source(model: Any, rows: ScoredRows) -> dict[str, str]:
+def source(model: Any, rows: EvaluationRows) -> dict[str, str]:
     """Whether the model has seen these rows; loud where it has."""
     folds = model.model_.n_splits_
     held_out = (
@@ -49,7 +49,7 @@ def source(model: Any, rows: ScoredRows) -> dict[str, str]:
     return {"kind": "table", "text": text}
 
 
-def notes(rows: ScoredRows, found: Evaluation, positive: str, negative: str) -> list[str]:
+def notes(rows: EvaluationRows, found: Evaluation, positive: str, negative: str) -> list[str]:
     """What a reader must know before the numbers."""
     said = []
     for label, number in ((positive, found.positives), (negative, found.rows - found.positives)):
@@ -119,7 +119,7 @@ def aim_in_words(aim: str) -> str:
 
 
 def data_facts(
-    model: Any, rows: ScoredRows, found: Evaluation, positive: str, negative: str
+    model: Any, rows: EvaluationRows, found: Evaluation, positive: str, negative: str
 ) -> list[tuple[str, str]]:
     """The table in short."""
     kinds = [column["kind"] for column in model.columns_]
