@@ -1,4 +1,4 @@
-"""What a report says in words, made from its numbers."""
+"""The sentences and facts of a report, written from its numbers."""
 
 from __future__ import annotations
 
@@ -6,110 +6,100 @@ from typing import Any
 
 from aucmax.metrics.evaluation import Evaluation
 from aucmax.metrics.thresholds import Aim
-from aucmax.report.column_table import missing_cells
-from aucmax.report.words import count, fixed, percent
+from aucmax.report.column_table import count_missing
+from aucmax.report.words import count, percent
 from aucmax.tables.evaluation_rows import EvaluationRows
 
-#: With fewer of a class, a reader is warned of wide intervals.
+#: With fewer rows of a class, the reader is warned of wide intervals.
 _FEW = 50
+
+#: Kinds of columns in the singular and the plural.
+_KINDS = {
+    "number": ("number", "numbers"),
+    "boolean": ("true or false", "true or false"),
+    "category": ("category", "categories"),
+    "dropped": ("dropped", "dropped"),
+}
 
 
 def lead(rows: EvaluationRows, found: Evaluation, positive: str) -> str:
-    """Which rows the report is about."""
+    """Say which rows the report is about."""
     where = f" of {rows.name}" if rows.name else ""
     which = "held-out training rows" if rows.source == "held out" else f"rows{where}"
-    return (
-        f"{count(found.rows)} {which}, {count(found.positives)} of them {positive} "
-        f"({percent(found.positives / found.rows)})"
-    )
+    share = percent(found.positives / found.rows)
+    return f"{count(found.rows)} {which}, {count(found.positives)} of them {positive} ({share})"
 
 
 def source(model: Any, rows: EvaluationRows) -> dict[str, str]:
-    """Whether the model has seen these rows; loud where it has."""
-    folds = model.model_.n_splits_
-    held_out = (
-        f"each row is scored by a model that has not seen it ({folds}-fold cross-validation), while C "
-        "and gamma were chosen on the same folds"
+    """Say whether the model was trained on these rows; the kind decides how loudly."""
+    if rows.source == "table":
+        auc = model.training_.get("auc")
+        before = "" if auc is None else f" In training, the AUC of held-out rows was {auc:.3f}."
+        text = f"This table is not the one the model was trained on.{before}"
+        return {"kind": "table", "text": text}
+    is_table = rows.source == "training table"
+    first = "This is the table the model was trained on." if is_table else "No table was given."
+    text = (
+        f"{first} All numbers are for held-out scores of the training rows: each row was scored by a "
+        f"model that was not fitted to it ({model.model_.n_splits_}-fold cross-validation). C and "
+        "gamma were chosen on the same folds, so other rows give a more reliable result."
     )
-    if rows.source == "training table":
-        text = (
-            "This is the table the model was trained on. The numbers are of held-out scores: "
-            f"{held_out}. A table of other rows tells more."
-        )
-        return {"kind": "training", "text": text}
-    if rows.source == "held out":
-        text = (
-            "No table was given: the numbers are of the training rows with held-out scores, where "
-            f"{held_out}."
-        )
-        return {"kind": "training", "text": text}
-    auc = model.training_.get("auc")
-    before = "" if auc is None else f" In training, the AUC of held-out rows was {auc:.3f}."
-    text = f"Measured on a table that is not the one the model was trained on.{before}"
-    return {"kind": "table", "text": text}
+    return {"kind": "training", "text": text}
 
 
 def notes(rows: EvaluationRows, found: Evaluation, positive: str, negative: str) -> list[str]:
-    """What a reader must know before the numbers."""
-    said = []
-    for label, number in ((positive, found.positives), (negative, found.rows - found.positives)):
-        if number < _FEW:
-            said.append(
-                f"There are only {number} rows of {label}: read every number with its interval."
-            )
+    """List what the reader must know before the numbers."""
+    classes = {positive: found.positives, negative: found.rows - found.positives}
+    sentences = [
+        f"There are only {number} rows of {label}, so the numbers are uncertain: see their intervals."
+        for label, number in classes.items()
+        if number < _FEW
+    ]
     if rows.without_label:
-        said.append(f"{count(rows.without_label)} rows without a label were left out.")
-    if rows.weighted:
-        said.append("Rows count by their weights.")
-    return said
+        sentences.append(f"{count(rows.without_label)} rows without a label were left out.")
+    return sentences + (["Rows are weighted."] if rows.weighted else [])
 
 
-def tiles(found: Evaluation, positive: str) -> list[dict[str, str]]:
-    """A few numbers beside the AUC."""
-    tenth = found.top[-1]
-    partial = found.partial_auc[0]
+def tiles(found: Evaluation, positive: str) -> list[tuple[str, str, str]]:
+    """Return the label, value and explanation of the numbers next to the AUC."""
+    tenth, partial = found.top[-1], found.partial_auc[0]
     shown = [
-        {
-            "label": f"Found in the first {percent(tenth.share, 0)}",
-            "value": percent(tenth.captured),
-            "more": f"of all {positive}, {tenth.lift:.1f} times a random order",
-        },
-        {
-            "label": "Average precision",
-            "value": fixed(found.average_precision, 3),
-            "more": f"a random order has {found.positive_share:.3f}",
-        },
-        {
-            "label": "Partial AUC",
-            "value": fixed(partial.standardized, 3),
-            "more": f"up to a false-positive rate of {percent(partial.max_fpr, 0)}; chance is 0.5",
-        },
+        (
+            f"Found in the top {percent(tenth.share, 0)}",
+            percent(tenth.captured),
+            f"of all {positive}; {tenth.lift:.1f} times as many as in a random order",
+        ),
+        (
+            "Average precision",
+            f"{found.average_precision:.3f}",
+            f"a random order has {found.positive_share:.3f}",
+        ),
+        (
+            "Partial AUC",
+            f"{partial.standardized:.3f}",
+            f"up to a false-positive rate of {percent(partial.max_fpr, 0)}; chance is 0.5",
+        ),
     ]
     if found.brier is not None and found.brier_skill is not None:
-        shown.append(
-            {
-                "label": "Brier skill",
-                "value": percent(found.brier_skill),
-                "more": f"less error than always saying {percent(found.positive_share)}",
-            }
-        )
+        guess = f"lower error than always predicting {percent(found.positive_share)}"
+        shown.append(("Brier skill", percent(found.brier_skill), guess))
     return shown
 
 
 def aim_in_words(aim: str) -> str:
-    """Why the model's threshold is where it is.
+    """Say why the model's threshold is where it is.
 
     >>> aim_in_words("recall=0.9")
     'chosen in training for a recall of at least 90 %'
     """
     if aim == "given":
-        return "which was given to it"
+        return "which was set by hand"
     parsed = Aim.parse(aim)
     value = parsed.value or 0.0
     share = f"{100 * value:g} %"
     return {
-        "youden": "where recall less false-positive rate was largest in training",
-        "cost": f"the cheapest in training, a missed positive costing {value:g} false alarms",
+        "youden": "where recall minus false-positive rate was largest in training",
+        "cost": f"the cheapest in training if a missed positive costs {value:g} false alarms",
         "precision": f"chosen in training for a precision of at least {share}",
         "recall": f"chosen in training for a recall of at least {share}",
         "fpr": f"chosen in training for a false-positive rate of at most {share}",
@@ -121,55 +111,48 @@ def aim_in_words(aim: str) -> str:
 def data_facts(
     model: Any, rows: EvaluationRows, found: Evaluation, positive: str, negative: str
 ) -> list[tuple[str, str]]:
-    """The table in short."""
+    """Summarise the table."""
     kinds = [column["kind"] for column in model.columns_]
-    named = {
-        "number": ("number", "numbers"),
-        "boolean": ("true or false", "true or false"),
-        "category": ("category", "categories"),
-        "dropped": ("left out", "left out"),
-    }
-    counts = [(kinds.count(kind), words) for kind, words in named.items() if kind in kinds]
+    counts = [(kinds.count(kind), words) for kind, words in _KINDS.items() if kind in kinds]
+    listed = ", ".join(f"{number} {words[number > 1]}" for number, words in counts)
     facts = [
-        ("Rows here", count(found.rows)),
+        ("Rows in this report", count(found.rows)),
         (f"Rows of {positive}", f"{count(found.positives)} ({percent(found.positives / found.rows)})"),
         (f"Rows of {negative}", count(found.rows - found.positives)),
         ("Training rows", count(model.training_["rows"])),
-        (
-            "Columns",
-            f"{len(kinds)}: " + ", ".join(f"{number} {words[number > 1]}" for number, words in counts),
-        ),
-        ("Features made of them", count(len(model.feature_names_))),
+        ("Columns", f"{len(kinds)}: {listed}"),
+        ("Features", count(len(model.feature_names_))),
     ]
     if rows.frame is not None:
-        missing, cells = missing_cells(model.columns_, rows.frame)
-        facts.append(("Missing values here", f"{count(missing)} ({percent(missing / max(1, cells))})"))
-    for key, name in (("weight", "Weights"), ("group", "Groups kept together")):
+        used = [column["name"] for column in model.columns_ if column["kind"] != "dropped"]
+        columns = [rows.frame[name] for name in used if name in rows.frame.columns]
+        missing = sum(map(count_missing, columns))
+        share = missing / max(1, len(columns) * rows.frame.height)
+        facts.append(("Missing values", f"{count(missing)} ({percent(share)})"))
+    for key, name in (("weight", "Weights"), ("group", "Groups held out together")):
         if model.training_.get(key):
             facts.append((name, str(model.training_[key])))
     return facts
 
 
 def training_facts(model: Any) -> list[tuple[str, str]]:
-    """The training in short."""
+    """Summarise the training."""
     search, about = model.model_, model.training_
     landmarks = getattr(search.feature_map_, "landmarks_", None)
     low, high = about.get("auc_low"), about.get("auc_high")
     interval = "" if low is None or high is None else f" ({low:.3f} to {high:.3f})"
+    solver = {"newton": "truncated Newton", "sgd": "stochastic"}.get(search.solver, search.solver)
     facts = [
         ("AUC of held-out rows", f"{about['auc']:.3f}{interval}"),
         ("Kernel", f"{search.feature_map_.kernel}, gamma {search.gamma_:.3g}"),
-        ("C", f"{search.C_:.3g}, of {len(search.Cs_)} values"),
+        ("C", f"{search.C_:.3g}, chosen from {len(search.Cs_)}"),
         ("Folds", str(search.n_splits_)),
-        (
-            "Solver",
-            {"newton": "truncated Newton", "sgd": "stochastic"}.get(search.solver, search.solver),
-        ),
+        ("Solver", solver),
         ("Probabilities", f"{model.calibration}, on held-out scores"),
         ("Time", f"{about['seconds']:.1f} s"),
-        ("Trained", about["date"].replace("T", " ").replace("+00:00", " UTC")),
+        ("Date", about["date"].replace("T", " ").replace("+00:00", " UTC")),
         ("Seed", str(about["random_state"])),
-        ("Fingerprint of the data", f"sha256 {about['data_hash'][:16]}…"),
+        ("Data fingerprint", f"sha256 {about['data_hash'][:16]}…"),
     ]
     if landmarks is not None:
         facts.insert(2, ("Landmarks", count(len(landmarks))))
