@@ -363,7 +363,7 @@ def test_rare_levels_are_pooled_and_missing_is_a_level():
     assert len(many["features"]) == 50
     assert len(many["pooled"]) == 21
     one = profile(x=["a"] * 30 + ["b"])["x"]
-    assert "one more feature for the rare level 'b', and for" in one["treatment"]
+    assert "one more feature for 1 rare level, and for" in one["treatment"]
     whole = profile(x=["a"] * 30 + ["b"] * 20)["x"]
     assert whole["features"] == ["x = a", "x = b"]
 

@@ -37,10 +37,9 @@ class CVPathDisplay:
 
     Attributes
     ----------
-    ax_ : matplotlib Axes
-    figure_ : matplotlib Figure
+    ax_, figure_ : matplotlib Axes and Figure
     lines_ : list of matplotlib Line2D
-        The mean over the folds, one line per gamma.
+        The mean over the folds for each gamma.
 
     Examples
     --------
@@ -122,9 +121,7 @@ class ConvergenceDisplay:
 
     Attributes
     ----------
-    axes_ : list of matplotlib Axes
-        One each for gap and auc, if present.
-    figure_ : matplotlib Figure
+    axes_, figure_ : list of matplotlib Axes (of gap and auc, if present), and Figure
     lines_ : list of matplotlib Line2D
 
     Examples
@@ -148,35 +145,27 @@ class ConvergenceDisplay:
 
     @classmethod
     def from_estimator(
-        cls,
-        estimator: Any,
-        *,
-        panels: Sequence[str] = ("gap", "auc"),
-        axes: Sequence[Any] | None = None,
+        cls, estimator: Any, *, panels: Sequence[str] = ("gap", "auc"), axes: Any = None
     ) -> ConvergenceDisplay:
-        """Plot the history of a fitted classifier, or the C path of a search.
-
-        ``panels`` selects what to show if it was recorded.
-        """
+        """Plot those ``panels`` that a fitted classifier, or the C path of a search, has recorded."""
         check_is_fitted(estimator)
         name, tol = type(estimator).__name__, getattr(estimator, "tol", None)
         if hasattr(estimator, "path_"):
             gammas = list(dict.fromkeys(record.get("gamma") for record in estimator.path_))
-            Cs, keys = np.asarray(estimator.Cs_), ("gap", "auc", "converged")
-            gap, auc, done = (_by_gamma(estimator.path_, Cs, gammas, key) for key in keys)
+            path, Cs = estimator.path_, np.asarray(estimator.Cs_)
+            gap, auc, done = (_by_gamma(path, Cs, gammas, key) for key in ("gap", "auc", "converged"))
             labels = None if len(gammas) < 2 else [f"gamma = {gamma:.3g}" for gamma in gammas]
             converged = None if done is None else done != 0.0
             display = cls(Cs, gap, auc, unit="C", tol=tol, converged=converged, labels=labels)
         elif records := getattr(estimator, "history_", None):
             newton = "iteration" in records[0]
             steps = np.array([record["iteration" if newton else "epoch"] for record in records])
-            gap, auc = (_values(records, key) for key in ("gap", "auc"))
-            unit = "Newton step" if newton else "epoch"
-            display = cls(steps, gap, auc, unit=unit, tol=tol if newton else None)
+            unit, tol = ("Newton step", tol) if newton else ("epoch", None)
+            display = cls(steps, _values(records, "gap"), _values(records, "auc"), unit=unit, tol=tol)
         else:
             raise ValueError(f"{name} keeps no history of its fit, so there is no convergence to show.")
-        display.gap = display.gap if "gap" in panels else None
-        display.auc = display.auc if "auc" in panels else None
+        keys = ("gap", "auc")
+        display.gap, display.auc = (getattr(display, key) if key in panels else None for key in keys)
         if display.gap is None and display.auc is None:
             raise ValueError(
                 f"This {name} did not record {' or '.join(panels)} during its fit, so there is no "
@@ -190,9 +179,7 @@ class ConvergenceDisplay:
         present = {key: values for key, values in shown.items() if values is not None}
         axes = _new_axes(len(present)) if axes is None else axes
         if len(axes) != len(present):
-            raise ValueError(
-                f"axes must hold {len(present)} axes, one for each panel; it holds {len(axes)}."
-            )
+            raise ValueError(f"axes must hold {len(present)}, one per panel; it holds {len(axes)}.")
         self.axes_, self.figure_, self.lines_ = list(axes), axes[0].figure, []
         for (key, values), ax in zip(present.items(), axes, strict=True):
             # A gap is estimated at the start of a step, and the AUC is measured at its end.
@@ -221,7 +208,7 @@ class ConvergenceDisplay:
             return
         # If a C converged, its last step leads from this distance to within tol.
         ax.set(yscale="log", ylabel="distance before the last step")
-        rough = np.isfinite(gap) & ~self.converged if self.converged is not None else np.zeros((1, 1))
+        rough = np.zeros_like(gap) if self.converged is None else np.isfinite(gap) & ~self.converged
         if rough.any():
             at, line = np.nonzero(rough)
             ax.plot(steps[at], gap[at, line], "kx", markersize=8, label="not converged")
@@ -250,8 +237,7 @@ class LandmarkCoverageDisplay:
 
     Attributes
     ----------
-    ax_ : matplotlib Axes
-    figure_ : matplotlib Figure
+    ax_, figure_ : matplotlib Axes and Figure
     lines_ : list of matplotlib Line2D
         For each class, with all landmarks and with half of them.
 

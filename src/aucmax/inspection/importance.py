@@ -35,14 +35,8 @@ __all__ = ["Importance", "mean_squared_gradient", "permutation_importance"]
 class Importance:
     """The importance of each column.
 
-    Attributes
-    ----------
-    names : list of str
-        The columns, in the order of the table.
-    value : array of shape (n_columns,)
-        Mean squared gradient of the score, or loss of AUC.
-    standard_error : array of shape (n_columns,)
-        The standard error of ``value``, over the rows or over the repeats.
+    ``names`` are the columns in the order of the table. ``value`` is the mean squared gradient of the
+    score, or the loss of AUC, and ``standard_error`` its standard error over the rows or the repeats.
     """
 
     names: list[str]
@@ -92,8 +86,7 @@ def mean_squared_gradient(model: Any, X: Any = None, *, sample_weight: Any = Non
     ('1', True)
     """
     rows, fitted, names, owner = _unwrap(model, X)
-    used = np.flatnonzero(owner >= 0)
-    shape = (owner.size, len(names))
+    used, shape = np.flatnonzero(owner >= 0), (owner.size, len(names))
     membership = sparse.csr_array((np.ones(used.size), (used, owner[used])), shape=shape)
     weight = check_weight(sample_weight, rows.shape[0])
     rows, _, weight = drop_absent(rows, None, weight)

@@ -21,7 +21,7 @@ def column_rows(columns: Sequence[dict[str, Any]], frame: pl.DataFrame | None) -
     lines = []
     for column in columns:
         here = None if frame is None or column["name"] not in frame.columns else frame[column["name"]]
-        missing = column["missing"] if here is None else count_missing(here)
+        missing = column["missing"] if here is None else _count_missing(here)
         treatment = column["treatment"]
         lines.append(
             {
@@ -35,8 +35,13 @@ def column_rows(columns: Sequence[dict[str, Any]], frame: pl.DataFrame | None) -
     return lines
 
 
-def count_missing(series: pl.Series) -> int:
-    """Count the missing values of a column."""
+def missing_cells(columns: Sequence[dict[str, Any]], frame: pl.DataFrame) -> tuple[int, int]:
+    """Count the missing values, and all values (at least 1), of the columns in use."""
+    names = [c["name"] for c in columns if c["kind"] != "dropped" and c["name"] in frame.columns]
+    return sum(_count_missing(frame[name]) for name in names), max(1, len(names) * frame.height)
+
+
+def _count_missing(series: pl.Series) -> int:
     return series.null_count() + (int(series.is_nan().sum() or 0) if series.dtype.is_float() else 0)
 
 

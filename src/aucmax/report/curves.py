@@ -76,13 +76,13 @@ class Cuts:
 def make_cuts(
     positive: Any,
     scores: Any,
-    sample_weight: Any = None,
+    weight: Any = None,
     *,
     threshold: float | None = None,
     most: int = MOST_CUTS,
 ) -> Cuts:
     """Return cuts of rows, one of them at ``threshold`` (by default that of the Youden index)."""
-    positive, scores, weight = check_scored(positive, scores, sample_weight)
+    positive, scores, weight = check_scored(positive, scores, weight)
     cuts = sweep(positive, scores, weight)
     tp, fp = cuts.tp, cuts.fp
     if threshold is None:
@@ -95,18 +95,10 @@ def make_cuts(
         thresholds[start] = threshold
     squares = cuts.totals(weight**2, positive) + cuts.totals(weight**2, ~positive)
     squares, called = squares[chosen], (tp + fp)[chosen]
-    return Cuts(
-        thresholds,
-        tp[chosen],
-        fp[chosen],
-        float(tp[-1]),
-        float(fp[-1]),
-        start,
-        effective_rows(weight[positive]),
-        effective_rows(weight[~positive]),
-        np.divide(called**2, squares, out=np.zeros_like(called), where=squares > 0),
-        tp.size,
-    )
+    called_rows = np.divide(called**2, squares, out=np.zeros_like(called), where=squares > 0)
+    totals, n = (float(tp[-1]), float(fp[-1])), tp.size
+    class_rows = (effective_rows(weight[positive]), effective_rows(weight[~positive]))
+    return Cuts(thresholds, tp[chosen], fp[chosen], *totals, start, *class_rows, called_rows, n)
 
 
 def _select(tp: np.ndarray, fp: np.ndarray, most: int, at: int) -> np.ndarray:

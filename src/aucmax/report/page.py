@@ -15,19 +15,19 @@ from sklearn.utils.validation import check_is_fitted
 from aucmax import __version__
 from aucmax.inspection.importance import mean_squared_gradient, permutation_importance
 from aucmax.metrics.evaluation import Evaluation, evaluate
-from aucmax.report import figures, sentences
-from aucmax.report.column_table import column_rows, confident_mistakes
+from aucmax.metrics.thresholds import Aim
+from aucmax.report import figures
+from aucmax.report.column_table import column_rows, confident_mistakes, missing_cells
 from aucmax.report.curves import DRAWS, Cuts, make_cuts, roc_band, score_histogram
-from aucmax.report.slider import RATES, slider_stops, text_at_start
+from aucmax.report.slider import slider_stops
 from aucmax.report.words import count, percent
 from aucmax.runtime.output_files import replacing
 from aucmax.runtime.parameters import check_number
 from aucmax.tables import TableModel
 from aucmax.tables.evaluation_rows import EvaluationRows, evaluation_rows
 
-#: Columns listed by importance, and columns listed with their treatment.
+#: The number of columns listed by importance.
 _MOST_BARS = 20
-_MOST_COLUMNS = 200
 
 
 def write_report(
@@ -120,40 +120,27 @@ def _context(model: Any, rows: EvaluationRows, permutation: bool, max_rows: int)
     found = evaluate(rows.positive, rows.score, rows.probability, weight)
     cuts = make_cuts(rows.positive, rows.score, weight, threshold=model.threshold_.threshold)
     negative, positive = (f"“{label}”" for label in (model.negative_label_, model.positive_label_))
-    target = model.training_.get("target")
+    target, aim = model.training_.get("target"), model.threshold_.aim
     importance = _importance(model, rows, max_rows, permutation)
-    stops = slider_stops(model, cuts)
-    columns = column_rows(model.columns_, rows.frame)
     return {
         "version": __version__,
+        "sklearn_version": sklearn_version,
+        "python_version": platform.python_version(),
         "title": f"Ranking {f'{target} = ' if target else ''}{model.positive_label_}",
-        "lead": sentences.lead(rows, found, positive),
+        "model": model,
+        "rows": rows,
+        "found": found,
         "positive": positive,
         "negative": negative,
-        "found": found,
-        "source": sentences.source(model, rows),
-        "notes": sentences.notes(rows, found, positive, negative),
-        "tiles": sentences.tiles(found, positive),
-        "scope": "these rows" if rows.source == "table" else "the held-out training rows",
-        "aim": sentences.aim_in_words(model.threshold_.aim),
-        "stops": stops,
-        "now": text_at_start(stops),
-        "rates": RATES,
-        "weighted": rows.weighted,
+        "threshold_aim": {"kind": "given", "value": None} if aim == "given" else Aim.parse(aim),
+        "stops": slider_stops(model, cuts),
         "distinct": cuts.distinct,
         "draws": DRAWS,
         "figures": _figures(model, rows, found, cuts, max_rows),
         "importance": importance,
         "mistakes": confident_mistakes(rows, importance["order"], positive, negative),
-        "data_facts": sentences.data_facts(model, rows, found, positive, negative),
-        "columns": columns[:_MOST_COLUMNS],
-        "more_columns": max(0, len(columns) - _MOST_COLUMNS),
-        "has_table": rows.frame is not None,
-        "training_facts": sentences.training_facts(model),
-        "footer": (
-            f"Made by aucmax {__version__} with scikit-learn {sklearn_version} on Python "
-            f"{platform.python_version()}. This file needs no network connection."
-        ),
+        "missing": None if rows.frame is None else missing_cells(model.columns_, rows.frame),
+        "columns": column_rows(model.columns_, rows.frame),
     }
 
 
@@ -205,7 +192,6 @@ def _importance(model: Any, rows: EvaluationRows, max_rows: int, permutation: bo
         "order": [found.names[i] for i in order],
         "where": where,
         "permuted": losses is not None,
-        "on_training_rows": rows.source == "training table",
         "hidden": hidden.size,
         "hidden_share": share[hidden].sum(),
     }

@@ -30,26 +30,19 @@ from sklearn.preprocessing import OneHotEncoder
 from aucmax.reading.frames import RowError, TableError, check_names, quoted, shown
 from aucmax.reading.text import as_boolean, as_number, clean_text, without_marks
 
-__all__ = ["RARE", "features", "make_preprocessor", "normal_frame", "reading_schema"]
-
 #: The level of all pooled values. It starts with a blank, which no cleaned value does.
 RARE = " (rare)"
 
 #: The profile of one column: see ``columns_`` of TableModel.
 Column = dict[str, Any]
 
-
-def of_kind(columns: Sequence[Column], *kinds: str) -> list[Column]:
-    """Select columns by their kind."""
-    return [column for column in columns if column["kind"] in kinds]
+#: The kinds of columns that become features.
+_USED = ("number", "boolean", "category")
 
 
-def used(columns: Sequence[Column]) -> list[Column]:
-    """Select the columns that become features."""
-    return of_kind(columns, "number", "boolean", "category")
-
-
-# --- the normal form
+def used(columns: Sequence[Column], *kinds: str) -> list[Column]:
+    """Select the columns that become features, of some kinds or of all."""
+    return [column for column in columns if column["kind"] in (kinds or _USED)]
 
 
 def to_float(series: pl.Series, name: str, first_row: int = 0) -> pl.Series:
@@ -125,16 +118,13 @@ def reading_schema(columns: Sequence[Column]) -> dict[str, Any]:
     }
 
 
-# --- the preprocessor
-
-
 def make_preprocessor(columns: Sequence[Column]) -> ColumnTransformer:
     """Make the scikit-learn preprocessor of profiled columns, for frames in normal form.
 
     It is fitted to a few synthetic rows with the medians, missing values and levels of the table. They
     are all that it learns, and fitting it to the whole table is slow.
     """
-    numbers, categories = of_kind(columns, "number", "boolean"), of_kind(columns, "category")
+    numbers, categories = used(columns, "number", "boolean"), used(columns, "category")
     if not columns:
         raise TableError("The table has no column besides the target to learn from.")
     if not numbers and not categories:
@@ -177,8 +167,8 @@ def _encoder_levels(column: Column) -> list[str]:
 
 def feature_names(columns: Sequence[Column]) -> list[str]:
     """Return the names of the preprocessor's outputs, in their order."""
-    numbers = [column["features"] for column in of_kind(columns, "number", "boolean")]
-    categories = [column["features"] for column in of_kind(columns, "category")]
+    numbers = [column["features"] for column in used(columns, "number", "boolean")]
+    categories = [column["features"] for column in used(columns, "category")]
     firsts, rests = [names[:1] for names in numbers], [names[1:] for names in numbers]
     return [name for names in [*firsts, *rests, *categories] for name in names]
 

@@ -27,9 +27,9 @@ class EvaluationRows:
     probability: np.ndarray
     weight: np.ndarray
     source: str
-    name: str | None = None  #: of the file
     frame: pl.DataFrame | None = None  #: the same rows of the table
     number: np.ndarray | None = None  #: the number of each row in the table, from 0
+    name: str | None = None  #: of the file
     without_label: int = 0
 
     @property
@@ -41,7 +41,7 @@ class EvaluationRows:
 def evaluation_rows(model: Any, table: Any = None, target: str | None = None) -> EvaluationRows:
     """Score a table (path or frame), or take the held-out scores of the training rows."""
     if table is None:
-        return _held_out(model, "held out")
+        return EvaluationRows(*_held_out(model), "held out")
     with located(table):
         return _score_table(model, table, target or model.training_.get("target"))
 
@@ -67,17 +67,19 @@ def _score_table(model: Any, table: Any, target: str | None) -> EvaluationRows:
             "needed."
         )
     rows = frame if in_use.all() else frame.filter(pl.Series(in_use))
-    origin = (Path(table).name if is_file else None, rows, number, int((~known).sum()))
-    hashes = {frame_hash(frame), frame_hash(frame.drop(target))} | (
-        {file_hash(table)} if is_file else set()
-    )
+    origin = (Path(table).name if is_file else None, int((~known).sum()))
+    hashes = {frame_hash(frame), frame_hash(frame.drop(target))}
+    hashes |= {file_hash(table)} if is_file else set()
     if about.get("data_hash") in hashes and len(model.held_out_["score"]) == rows.height:
-        return _held_out(model, "training table", *origin)
+        known = ~np.isnan(model.held_out_["score"])
+        rows = rows if known.all() else rows.filter(pl.Series(known))
+        return EvaluationRows(*_held_out(model), "training table", rows, number[known], *origin)
     try:
         scores = model.scores(rows)
     except RowError as error:  # its row counts only rows in use
         raise error.moved(number[error.row]) from None
-    return EvaluationRows(positive, scores, model.calibrator_.predict(scores), weight, "table", *origin)
+    probability = model.calibrator_.predict(scores)
+    return EvaluationRows(positive, scores, probability, weight, "table", rows, number, *origin)
 
 
 def _read(model: Any, table: str | Path, target: str) -> pl.DataFrame:
@@ -89,25 +91,8 @@ def _read(model: Any, table: str | Path, target: str) -> pl.DataFrame:
     return read_table(table, schema=dict.fromkeys(categories, pl.String))  # "01234" is not 1234
 
 
-def _held_out(
-    model: Any,
-    source: str,
-    name: str | None = None,
-    frame: pl.DataFrame | None = None,
-    number: np.ndarray | None = None,
-    without_label: int = 0,
-) -> EvaluationRows:
-    """Take the training rows that have a held-out score."""
+def _held_out(model: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Return class, score, probability and weight of the training rows with a held-out score."""
     known = ~np.isnan(model.held_out_["score"])
-    scores = model.held_out_["score"][known]
-    return EvaluationRows(
-        np.asarray(model.held_out_["positive"], dtype=bool)[known],
-        scores,
-        model.calibrator_.predict(scores),
-        np.asarray(model.held_out_["weight"], dtype=np.float64)[known],
-        source,
-        name,
-        None if frame is None else frame.filter(pl.Series(known)),
-        None if number is None else number[known],
-        without_label,
-    )
+    positive, scores, weight = (model.held_out_[key][known] for key in ("positive", "score", "weight"))
+    return positive.astype(bool), scores, model.calibrator_.predict(scores), weight.astype(np.float64)

@@ -77,13 +77,7 @@ def plan_table(
 
 
 def _open(
-    table: Any,
-    target: str,
-    positive: Any,
-    drop: Sequence[str],
-    weight: str | None,
-    group: str | None,
-    params: dict[str, Any],
+    table: Any, target: str, positive: Any, drop: Sequence[str], weight: Any, group: Any, params: Any
 ) -> tuple[TableModel, TrainingTable]:
     """Read a table, check the columns that are named, and separate them from the features."""
     began = time.perf_counter()

@@ -17,8 +17,6 @@ from aucmax.reading.frames import as_frame, as_series, is_frame
 from aucmax.rows.validation import refuse_odd
 from aucmax.runtime.parameters import warn_user
 
-__all__ = ["scoring_frame", "training_frame"]
-
 
 def training_frame(estimator: Any, X: Any) -> pl.DataFrame:
     """Return X as a frame to fit to, and set ``n_features_in_`` and ``feature_names_in_``."""

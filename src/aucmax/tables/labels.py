@@ -12,8 +12,6 @@ from sklearn.utils.validation import column_or_1d
 from aucmax.reading.frames import RowError, TableError, as_series, quoted, shown
 from aucmax.reading.text import clean_text
 
-__all__ = ["Labels", "known_labels", "two_labels"]
-
 
 @dataclass(frozen=True)
 class Labels:
@@ -53,25 +51,17 @@ def two_labels(y: Any, positive: Any, name: str) -> Labels:
             f"{target} is {shown(labels[0])} in every row: one class, but a ranking needs two."
         )
     if len(labels) > 2:
-        raise _too_many(target, series, labels, labels[int(np.argmin(rows))])
+        what, example = "has", shown(labels[int(np.argmin(rows))])
+        if series.dtype.is_float() and (series % 1 != 0).any():
+            what, example = "is continuous, with", f"above {np.median(series.drop_nulls()):g}"
+        raise TableError(
+            f"{target} {what} {len(labels):,} different values ({quoted(labels, 5)}). Only binary "
+            f"classification is supported; make two labels of it, for example whether it is {example}."
+        )
     up = int(rows[1] <= rows[0]) if wanted is None else wanted
-    return Labels(
-        (series == labels[up]).fill_null(False).to_numpy(),
-        series.is_not_null().to_numpy(),
-        np.sort(np.array(labels)),
-        labels[up],
-        labels[1 - up],
-    )
-
-
-def _too_many(target: str, series: pl.Series, labels: list[Any], rarest: Any) -> TableError:
-    what, rule = "has", shown(rarest)
-    if series.dtype.is_float() and (series % 1 != 0).any():
-        what, rule = "is continuous, with", f"above {float(series.median() or 0.0):g}"  # type: ignore[arg-type]
-    return TableError(
-        f"{target} {what} {len(labels):,} different values ({quoted(labels, 5)}). Only binary "
-        f"classification is supported; make a column of two labels, for example whether it is {rule}."
-    )
+    is_positive = (series == labels[up]).fill_null(False).to_numpy()
+    known, classes = series.is_not_null().to_numpy(), np.sort(np.array(labels))
+    return Labels(is_positive, known, classes, labels[up], labels[1 - up])
 
 
 def known_labels(y: Any, negative: Any, positive: Any, name: str) -> tuple[np.ndarray, np.ndarray]:

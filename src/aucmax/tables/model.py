@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -14,12 +15,11 @@ from sklearn.compose import ColumnTransformer
 from sklearn.utils.validation import check_is_fitted
 
 from aucmax.estimators.search import KernelAUCClassifierCV
-from aucmax.metrics.calibration import IsotonicCalibrator, SigmoidCalibrator, make_calibrator
 from aucmax.metrics.thresholds import Threshold
 from aucmax.reading.frames import frame_hash
 from aucmax.rows.validation import all_or_nothing
 from aucmax.tables import columns as table_columns
-from aucmax.tables.held_out import held_out_auc, held_out_threshold
+from aucmax.tables.held_out import Calibrator, learn_from_held_out
 from aucmax.tables.inputs import scoring_frame, training_frame
 from aucmax.tables.labels import known_labels
 from aucmax.tables.training_table import TrainingTable, prepare_table
@@ -31,10 +31,9 @@ class TableModel(ClassifierMixin, BaseEstimator):
 
     Numbers are used as they are; the median replaces missing values, and a second feature marks them.
     Categories are one-hot encoded, with rare levels pooled. Columns without information are dropped.
-    ``columns_`` describes what was done to each column. Cross-validation gives each training row a
-    score by a model that was not fitted to it. The AUC in ``training_``, the probabilities and the
-    threshold come from these held-out scores. Medians and levels are those of all rows; they do not
-    depend on the labels.
+    Medians and levels come from all rows, without their labels. Cross-validation gives each training
+    row a score by a model that was not fitted to it. The AUC in ``training_``, the probabilities and
+    the threshold come from these held-out scores.
 
     Parameters
     ----------
@@ -46,22 +45,19 @@ class TableModel(ClassifierMixin, BaseEstimator):
         Levels of a category with fewer rows are pooled; "auto" is 10, or 0.1 % of the rows if more.
     max_levels : int, default=50
         The largest number of features of a category; further levels, the rarest, are pooled.
-    kernel, landmarks, metric : default="auto"
-    preset, effort : default=None, 1.0
+    kernel, landmarks, metric, preset, effort
         As in :class:`KernelAUCClassifier`.
     Cs, gammas, time_budget, n_landmarks, solver, max_memory
         As in :class:`KernelAUCClassifierCV`.
     cv : int or splitter, default=3
-        The number of folds, stratified and in random order (with groups kept together), or a
-        scikit-learn splitter.
+        The number of shuffled, stratified folds (with groups kept together), or a splitter.
     calibration : {"sigmoid", "isotonic"}, default="sigmoid"
         How scores become probabilities; isotonic needs a thousand positives or more.
     aim : str, optional
         What the threshold is chosen for, such as "precision=0.8": see ``aucmax.metrics.thresholds``. By
         default, the largest difference between recall and false-positive rate.
-    random_state : int, default=0
-    verbose : int, default=0
-        1 shows a progress bar.
+    random_state, verbose : int, default=0
+        ``verbose=1`` shows a progress bar.
 
     Attributes
     ----------
@@ -82,10 +78,8 @@ class TableModel(ClassifierMixin, BaseEstimator):
         The column names, if the model was fitted to a frame.
     calibrator_ : SigmoidCalibrator or IsotonicCalibrator
     threshold_ : Threshold
-        With the expected counts and rates.
     held_out_ : dict of arrays over training rows
-        "positive" (bool), "score" (by a fold that was not fitted to the row; NaN if there is none) and
-        "weight".
+        "positive" (bool), "score" (NaN if the row was in no test fold) and "weight".
     training_ : dict
         Rows, positives, AUC of the held-out scores with its interval, and the origin of the data.
 
@@ -111,7 +105,7 @@ class TableModel(ClassifierMixin, BaseEstimator):
     classes_: np.ndarray
     positive_label_: Any
     negative_label_: Any
-    calibrator_: SigmoidCalibrator | IsotonicCalibrator
+    calibrator_: Calibrator
     threshold_: Threshold
     held_out_: dict[str, np.ndarray]
     training_: dict[str, Any]
@@ -167,7 +161,6 @@ class TableModel(ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         X : polars or pandas frame, array or list of n rows
-            Columns of a frame are identified by name, those of an array by position.
         y : series or array of shape (n,)
             Two labels of any type. Rows without a label are left out.
         sample_weight : array of shape (n,), optional
@@ -227,10 +220,9 @@ class TableModel(ClassifierMixin, BaseEstimator):
 
     def unseen_values(self, X: Any) -> list[str]:
         """Describe, in sentences, the values that the training table did not have."""
-        check_is_fitted(self, "preprocessor_")
-        table = scoring_frame(self, X)
-        counts = count_unseen(table_columns.normal_frame(table, self.columns_), self.columns_)
-        return describe_unseen(counts, table.height, self.columns_)
+        counts: UnseenCounts = Counter()
+        rows = len(self.features(X, unseen=counts))
+        return describe_unseen(counts, rows, self.columns_)
 
     def labels(self, y: Any) -> tuple[np.ndarray, np.ndarray]:
         """Return which rows of a target are positive, and which have a label, as two bool arrays.
@@ -326,12 +318,10 @@ def fit_training_table(model: TableModel, table: TrainingTable) -> TableModel:
         search_seconds = time.perf_counter() - search_began
         scores = model.model_.held_out_scores_
         model.held_out_ = {"positive": positive, "score": scores, "weight": weight}
-        known = ~np.isnan(scores)
-        held_out = positive[known], scores[known], None if sample_weight is None else weight[known]
-        model.calibrator_ = make_calibrator(model.calibration).fit(scores[known], *held_out[::2])
-        model.threshold_ = held_out_threshold(*held_out, model.aim)
+        learnt = learn_from_held_out(positive, scores, sample_weight, model.calibration, model.aim)
+        model.calibrator_, model.threshold_, auc = learnt
         model.training_ = {
-            **held_out_auc(*held_out),
+            **auc,
             "rows": int(positive.size),
             "positives": int(positive.sum()),
             "rows_without_label": int((~labels.known).sum()),

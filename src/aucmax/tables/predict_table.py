@@ -109,12 +109,7 @@ def predict_table(
 
 
 def _score(
-    model: TableModel,
-    table: Path,
-    keep: Sequence[str],
-    rows: int,
-    unseen: UnseenCounts,
-    line: Progress,
+    model: TableModel, table: Path, keep: Sequence[str], rows: int, unseen: UnseenCounts, line: Progress
 ) -> Generator[pl.DataFrame]:
     """Yield the columns to keep with score, probability and label, batch by batch."""
     check_names(column_names(table), keep, "keep or --id names")

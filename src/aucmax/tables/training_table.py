@@ -15,7 +15,7 @@ from aucmax.metrics.thresholds import Aim
 from aucmax.reading.frames import RowError, TableError, as_series, check_names
 from aucmax.rows.validation import check_weight
 from aucmax.runtime.parameters import check_choice, check_number, is_auto
-from aucmax.tables.columns import Column, features, make_preprocessor, normal_frame, of_kind, used
+from aucmax.tables.columns import Column, features, make_preprocessor, normal_frame, used
 from aucmax.tables.labels import Labels, two_labels
 from aucmax.tables.profile import profile_columns
 
@@ -54,7 +54,7 @@ class PreparedTable:
 
     def copies(self) -> int:
         """Count the rows that have a copy; 0 if no column is fine enough to make copies unlikely."""
-        frame, numbers = self.frame, of_kind(self.columns, "number")
+        frame, numbers = self.frame, used(self.columns, "number")
         if not any(frame[column["name"]].n_unique() > frame.height / 20 for column in numbers):
             return 0
         table = frame.select([column["name"] for column in used(self.columns)])
