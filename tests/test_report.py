@@ -182,7 +182,7 @@ def test_the_training_table_is_told_of_and_held_out_scores_are_used(model, tmp_p
     assert f"AUC {auc} 95 % interval" in page.text
     assert "Most confident mistakes" in page.text
     page = read(write_report(model, None, tmp_path / "r.html"))
-    assert "No table was given" in page.text
+    assert "made without a table" in page.text
     assert f"AUC {auc} 95 % interval" in page.text
     assert "Most confident mistakes" not in page.text
     assert "over the model's landmarks" in page.text

@@ -220,7 +220,7 @@ def test_labels_may_be_of_any_kind_and_the_rarer_is_positive(labels, asked, nega
         ([0, 1, 2] * 30, None, "has 3 different values"),
         ([None] * 90, None, "is missing in every row"),
         (["", "?", "NA"] * 30, None, "is missing in every row"),
-        ([0, 1] * 45, "yes", "has no label 'yes' to be positive; its labels are 0, 1"),
+        ([0, 1] * 45, "yes", "has no label 'yes' to be positive, only 0, 1"),
         (
             [0] * 88 + [1] * 2,
             None,

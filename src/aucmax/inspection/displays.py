@@ -17,8 +17,7 @@ from aucmax.runtime.parameters import check_choice, check_number, random_generat
 
 __all__ = ["CVPathDisplay", "ConvergenceDisplay", "LandmarkCoverageDisplay"]
 
-#: Rows whose distances to landmarks are computed: a share is then accurate to about one percent.
-_COVERAGE_ROWS = 10_000
+_COVERAGE_ROWS = 10_000  #: Distances of this many rows give a share to about one percent.
 
 
 @dataclass(eq=False, repr=False)
@@ -68,11 +67,7 @@ class CVPathDisplay:
         return cls(estimator.Cs_, scores, gammas, C=estimator.C_, gamma=gamma).plot(ax=ax, band=band)
 
     def plot(self, *, ax: Any = None, band: str = "std") -> CVPathDisplay:
-        """Draw on ``ax``, or on a new figure.
-
-        ``band`` is what is shaded around the mean of the folds: one standard deviation ("std"), or the
-        lowest to the highest fold ("range").
-        """
+        """Draw on ``ax`` or a new figure; a band shows the folds' standard deviation or "range"."""
         check_choice("band", band, ("std", "range"))
         ax = _new_axes(1)[0] if ax is None else ax
         self.ax_, self.figure_, self.lines_ = ax, ax.figure, []
@@ -101,8 +96,7 @@ class ConvergenceDisplay:
     """The convergence of a fit: the distance to the minimum above, and the AUC below.
 
     The distance is the solver's own estimate, relative to the objective, at the start of a step. At the
-    start of the last step it is still above ``tol``. For a search, it is shown at the start of the last
-    step at each C. The AUC shows whether the ranking still improved.
+    start of the last step it is still above ``tol``. A search shows it for the last step at each C.
 
     Parameters
     ----------
@@ -201,15 +195,12 @@ class ConvergenceDisplay:
         return self
 
     def _annotate_gap(self, ax: Any, steps: np.ndarray, gap: np.ndarray) -> None:
-        if self.unit != "C":
-            ax.set(yscale="log", ylabel="distance to the minimum")
-            if self.tol is not None:
-                ax.axhline(self.tol, color="grey", linestyle=":", label=f"tol = {self.tol:g}")
-            return
         # If a C converged, its last step leads from this distance to within tol.
-        ax.set(yscale="log", ylabel="distance before the last step")
-        rough = np.zeros_like(gap) if self.converged is None else np.isfinite(gap) & ~self.converged
-        if rough.any():
+        what = "before the last step" if self.unit == "C" else "to the minimum"
+        ax.set(yscale="log", ylabel=f"distance {what}")
+        if self.unit != "C" and self.tol is not None:
+            ax.axhline(self.tol, color="grey", linestyle=":", label=f"tol = {self.tol:g}")
+        if self.converged is not None and (rough := np.isfinite(gap) & ~self.converged).any():
             at, line = np.nonzero(rough)
             ax.plot(steps[at], gap[at, line], "kx", markersize=8, label="not converged")
 
@@ -270,10 +261,7 @@ class LandmarkCoverageDisplay:
         random_state: Any = 0,
         ax: Any = None,
     ) -> LandmarkCoverageDisplay:
-        """Plot the coverage of the rows ``X``, with a line for each class if labels ``y`` are given.
-
-        If there are more than ``max_rows`` rows, a random sample of that size is used.
-        """
+        """Plot the coverage of the rows ``X``, or of ``max_rows`` of them, by the classes ``y``."""
         check_is_fitted(estimator)
         check_number("max_rows", max_rows, low=1, closed=True, integer=True)
         feature_map = getattr(estimator, "feature_map_", None)
@@ -334,10 +322,10 @@ def _new_axes(count: int) -> Sequence[Any]:
     )
 
 
-def _add_grid_and_legend(ax: Any, **place: Any) -> None:
+def _add_grid_and_legend(ax: Any, **position: Any) -> None:
     ax.grid(alpha=0.3)
     if ax.get_legend_handles_labels()[1]:
-        ax.legend(frameon=False, fontsize="small", **place)
+        ax.legend(frameon=False, fontsize="small", **position)
 
 
 def _values(records: Sequence[dict[str, Any]], key: str) -> np.ndarray | None:

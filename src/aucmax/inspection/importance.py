@@ -105,7 +105,7 @@ def mean_squared_gradient(model: Any, X: Any = None, *, sample_weight: Any = Non
 
 def _squared_gradients(fitted: Any, X: Any, membership: Any) -> np.ndarray:
     """Return the squared derivative of the score by each column of the table, for each row."""
-    coef = _coefficients(fitted)
+    coef = np.asarray(getattr(fitted, "coef_", getattr(fitted, "dual_coef_", np.empty((1, 0)))))
     gradient, rows = _gradient(fitted, coef, X)
     squares = np.empty((rows.shape[0], membership.shape[1]))
 
@@ -128,8 +128,7 @@ def permutation_importance(
 ) -> Importance:
     """Measure the mean loss of AUC when a column's values are shuffled among the rows.
 
-    This is scikit-learn's ``permutation_importance`` with AUC as the score. All features of one column
-    of a table are shuffled together.
+    All features of one column of a table are shuffled together.
 
     Parameters
     ----------
@@ -139,7 +138,7 @@ def permutation_importance(
     y : array of shape (n,)
     n_repeats : int, default=5
     sample_weight : array of shape (n,), optional
-    random_state : int, RandomState or None, default=None
+    random_state : int, RandomState or None
 
     Examples
     --------
@@ -211,10 +210,6 @@ def _landmark_rows(model: Any) -> np.ndarray:
         raise ValueError(f"This {type(model).__name__} has no landmarks, so X must hold rows.")
     scaler = model.scaler_
     return landmarks if scaler is None else np.asarray(scaler.inverse_transform(landmarks))
-
-
-def _coefficients(model: Any) -> np.ndarray:
-    return np.asarray(getattr(model, "coef_", getattr(model, "dual_coef_", np.empty((1, 0)))))
 
 
 def _gradient(

@@ -1,4 +1,4 @@
-"""What a report shows of a table: a summary of each column, and the rows with the worst ranks."""
+"""What a report shows of a table: a summary of each column, and the most confident mistakes."""
 
 from __future__ import annotations
 
@@ -11,9 +11,7 @@ import polars as pl
 from aucmax.report.words import cell, count, percent
 from aucmax.tables.evaluation_rows import EvaluationRows
 
-#: Rows in each list of mistakes, and columns of them.
-_MISTAKES = 8
-_MISTAKE_COLUMNS = 10
+_MISTAKES, _MISTAKE_COLUMNS = 8, 10  #: Rows and columns in each list of mistakes.
 
 
 def column_rows(columns: Sequence[dict[str, Any]], frame: pl.DataFrame | None) -> list[dict[str, str]]:
@@ -22,16 +20,9 @@ def column_rows(columns: Sequence[dict[str, Any]], frame: pl.DataFrame | None) -
     for column in columns:
         here = None if frame is None or column["name"] not in frame.columns else frame[column["name"]]
         missing = column["missing"] if here is None else _count_missing(here)
-        treatment = column["treatment"]
-        lines.append(
-            {
-                "name": column["name"],
-                "kind": column["kind"],
-                "missing": count(missing) if missing else "–",
-                "summary": _summary(column, here),
-                "treatment": treatment[:1].upper() + treatment[1:],
-            }
-        )
+        line = {key: column[key] for key in ("name", "kind", "treatment")}
+        line |= {"missing": count(missing) if missing else "–", "summary": _summary(column, here)}
+        lines.append(line)
     return lines
 
 
@@ -65,12 +56,12 @@ def _summary(column: dict[str, Any], series: pl.Series | None) -> str:
 
 
 def confident_mistakes(
-    rows: EvaluationRows, order: Sequence[str], positive: str, negative: str
+    rows: EvaluationRows, columns: Sequence[str], positive: str, negative: str
 ) -> list[dict[str, Any]]:
     """List the negatives with the highest scores and the positives with the lowest."""
     if rows.frame is None or rows.number is None:
         return []
-    names = [name for name in order if name in rows.frame.columns][:_MISTAKE_COLUMNS]
+    names = [name for name in columns if name in rows.frame.columns][:_MISTAKE_COLUMNS]
     kinds = ["number" if rows.frame[name].dtype.is_numeric() else "word" for name in names]
     groups = []
     for heading, members, sign in (
@@ -88,6 +79,6 @@ def confident_mistakes(
             }
             for i, values in zip(worst, rows.frame[worst].select(names).iter_rows(), strict=True)
         ]
-        columns = list(zip(names, kinds, strict=True))
-        groups.append({"heading": heading, "columns": columns, "rows": lines})
+        header = list(zip(names, kinds, strict=True))
+        groups.append({"heading": heading, "columns": header, "rows": lines})
     return groups

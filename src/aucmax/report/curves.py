@@ -1,4 +1,4 @@
-"""The numbers behind a report's curves: exact counts at cuts of the ranking.
+"""The numbers behind a report's curves and its slider: exact counts at cuts of the ranking.
 
 A cut labels the rows at or above a threshold positive. If there are more than :data:`MOST_CUTS` cuts, a
 selection is used. It is spread evenly over the positives, over the negatives and, by ratio, over the
@@ -7,6 +7,7 @@ number of rows labelled positive, so that each curve keeps its shape even if pos
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,9 +17,7 @@ from aucmax.metrics.cutoffs import sweep
 from aucmax.metrics.scored_rows import check_scored, effective_rows, share_interval
 
 MOST_CUTS = 1000
-
-#: The number of ROC curves drawn at random for the band, and of the band's points.
-DRAWS = 1000
+DRAWS = 1000  #: ROC curves drawn at random for the band.
 _BAND_POINTS = 201
 
 
@@ -113,6 +112,37 @@ def _select(tp: np.ndarray, fp: np.ndarray, most: int, at: int) -> np.ndarray:
     )
     found = [np.searchsorted(counts, wanted) for counts, wanted in targets]
     return np.unique(np.clip(np.concatenate([*found, [0, at, tp.size - 1]]), 0, tp.size - 1))
+
+
+def slider_stops(model: Any, cuts: Cuts) -> dict[str, Any]:
+    """Return the cuts for the page's script, by rising threshold."""
+    kind, _, value = model.threshold_.aim.partition("=")
+    # The cost of a missed positive is that of the model's aim, or makes the default aim the cheapest.
+    ratio = float(value if kind == "cost" else f"{cuts.negatives / cuts.positives:.2g}")
+    whole = bool((np.mod(cuts.tp, 1) == 0).all() and (np.mod(cuts.fp, 1) == 0).all())
+    spread = float(cuts.threshold[0] - cuts.threshold[-1])
+    bounds = {
+        name: [[round(low, 5), round(high, 5)] for low, high in reversed(pairs)]
+        for name, pairs in cuts.intervals().items()
+    }
+    thresholds = cuts.threshold[::-1]
+    return {
+        "threshold": thresholds.tolist(),
+        "probability": [float(f"{p:.5g}") for p in model.calibrator_.predict(thresholds)],
+        "tp": _plain(cuts.tp[::-1], whole),
+        "fp": _plain(cuts.fp[::-1], whole),
+        "positives": _plain([cuts.positives], whole)[0],
+        "negatives": _plain([cuts.negatives], whole)[0],
+        **bounds,
+        "start": thresholds.size - 1 - cuts.start,
+        "ratio": ratio,
+        "digits": 0 if whole else 1,
+        "places": int(np.clip(3 - math.floor(math.log10(spread)), 0, 8)) if spread > 0 else 3,
+    }
+
+
+def _plain(values: Any, whole: bool) -> list[float]:
+    return [int(value) if whole else round(float(value), 6) for value in values]
 
 
 @dataclass(frozen=True)

@@ -170,10 +170,8 @@ def lift(ax: Any, cuts: Cuts) -> str:
 def scores(ax: Any, histogram: Histogram) -> str:
     """Draw the distribution of the scores of each class."""
     edges = histogram.edges
-    for values, colour, label in (
-        (histogram.negative, NEGATIVE, "negatives"),
-        (histogram.positive, POSITIVE, "positives"),
-    ):
+    shares = {"negatives": (histogram.negative, NEGATIVE), "positives": (histogram.positive, POSITIVE)}
+    for label, (values, colour) in shares.items():
         ax.stairs(values, edges, fill=True, color=colour, alpha=0.28)
         ax.stairs(values, edges, color=colour, lw=1.4, label=label)
     ax.set(xlabel="score", ylabel="share of the class", xlim=(edges[0], edges[-1]))
@@ -181,7 +179,7 @@ def scores(ax: Any, histogram: Histogram) -> str:
     _percent(ax.yaxis)
     ax.legend()
     middle = 0.5 * (edges[1:] + edges[:-1])
-    up, down = (middle[shares.argmax()] for shares in (histogram.positive, histogram.negative))
+    down, up = (middle[values.argmax()] for values, _ in shares.values())
     return (
         "Histograms of the scores of each class. The most frequent score of positives is about "
         f"{up:.2g}, that of negatives {down:.2g}."

@@ -18,16 +18,14 @@ from aucmax.metrics.evaluation import Evaluation, evaluate
 from aucmax.metrics.thresholds import Aim
 from aucmax.report import figures
 from aucmax.report.column_table import column_rows, confident_mistakes, missing_cells
-from aucmax.report.curves import DRAWS, Cuts, make_cuts, roc_band, score_histogram
-from aucmax.report.slider import slider_stops
+from aucmax.report.curves import DRAWS, Cuts, make_cuts, roc_band, score_histogram, slider_stops
 from aucmax.report.words import count, percent
 from aucmax.runtime.output_files import replacing
 from aucmax.runtime.parameters import check_number
 from aucmax.tables import TableModel
 from aucmax.tables.evaluation_rows import EvaluationRows, evaluation_rows
 
-#: The number of columns listed by importance.
-_MOST_BARS = 20
+_MOST_BARS = 20  #: Columns listed by importance.
 
 
 def write_report(
@@ -41,14 +39,12 @@ def write_report(
 ) -> Path:
     """Write a report on a model as one HTML file that loads nothing from elsewhere.
 
-    It evaluates the model on the rows of ``table``. For the training table, or without a table, it uses
-    the held-out scores of the training rows, and the page says so.
-
     Parameters
     ----------
     model : fitted TableModel
     table : path, polars or pandas frame, optional
-        A table with the target among its columns. Without a table the report shows no rows.
+        The rows to evaluate the model on, with the target among the columns. For the training table, or
+        without a table, the report uses the held-out scores of the training rows.
     path : path, default="report.html"
         An existing file is replaced once the report is complete.
     target : str, optional
@@ -109,9 +105,8 @@ def _render(context: dict[str, Any]) -> str:
     # escaping, it still could not run.
     script = environment.get_template("slider.js").render()
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    return environment.get_template("template.html.j2").render(
-        context, script=script, script_hash=digest
-    )
+    page = environment.get_template("template.html.j2")
+    return page.render(context, script=script, script_hash=digest)
 
 
 def _context(model: Any, rows: EvaluationRows, permutation: bool, max_rows: int) -> dict[str, Any]:
@@ -138,7 +133,7 @@ def _context(model: Any, rows: EvaluationRows, permutation: bool, max_rows: int)
         "draws": DRAWS,
         "figures": _figures(model, rows, found, cuts, max_rows),
         "importance": importance,
-        "mistakes": confident_mistakes(rows, importance["order"], positive, negative),
+        "mistakes": confident_mistakes(rows, importance["names"], positive, negative),
         "missing": None if rows.frame is None else missing_cells(model.columns_, rows.frame),
         "columns": column_rows(model.columns_, rows.frame),
     }
@@ -169,27 +164,22 @@ def _importance(model: Any, rows: EvaluationRows, max_rows: int, permutation: bo
             drawn = _sample_classes(rows.positive, max_rows)
             labels = np.where(rows.positive[drawn], model.positive_label_, model.negative_label_)
             weight = rows.weight[drawn] if rows.weighted else None
-            table = rows.frame[drawn]
-            shuffled = permutation_importance(
-                model, table, labels, sample_weight=weight, random_state=0
-            )
-            losses = [
-                f"{value:.4f} ± {error:.4f}"
-                for value, error in zip(shuffled.value, shuffled.standard_error, strict=True)
-            ]
+            options: dict[str, Any] = {"sample_weight": weight, "random_state": 0}
+            lost = permutation_importance(model, rows.frame[drawn], labels, **options)
+            pairs = zip(lost.value, lost.standard_error, strict=True)
+            losses = [f"{value:.4f} ± {error:.4f}" for value, error in pairs]
     elif getattr(model.model_.feature_map_, "landmarks_", None) is not None:
         found, where = mean_squared_gradient(model), "the model's landmarks, which are training rows"
     else:
-        return {"rows": [], "order": []}
+        return {"rows": [], "names": []}
     share, order = found.share, found.order
     largest, hidden = max(float(share.max(initial=0.0)), 1e-12), order[_MOST_BARS:]
-    bars = [
-        (found.names[i], share[i], f"{100 * share[i] / largest:.1f}", losses and losses[i])
-        for i in order[:_MOST_BARS]
-    ]
     return {
-        "rows": bars,
-        "order": [found.names[i] for i in order],
+        "rows": [
+            (found.names[i], share[i], f"{100 * share[i] / largest:.1f}", losses and losses[i])
+            for i in order[:_MOST_BARS]
+        ],
+        "names": [found.names[i] for i in order],
         "where": where,
         "permuted": losses is not None,
         "hidden": hidden.size,

@@ -30,19 +30,14 @@ from sklearn.preprocessing import OneHotEncoder
 from aucmax.reading.frames import RowError, TableError, check_names, quoted, shown
 from aucmax.reading.text import as_boolean, as_number, clean_text, without_marks
 
-#: The level of all pooled values. It starts with a blank, which no cleaned value does.
-RARE = " (rare)"
-
-#: The profile of one column: see ``columns_`` of TableModel.
-Column = dict[str, Any]
-
-#: The kinds of columns that become features.
-_USED = ("number", "boolean", "category")
+RARE = " (rare)"  #: The level of all pooled values; no cleaned value starts with a blank.
+Column = dict[str, Any]  #: The profile of one column: see ``columns_`` of TableModel.
+_NUMERIC, _CATEGORY = ("number", "boolean"), ("category",)
 
 
-def used(columns: Sequence[Column], *kinds: str) -> list[Column]:
-    """Select the columns that become features, of some kinds or of all."""
-    return [column for column in columns if column["kind"] in (kinds or _USED)]
+def used(columns: Sequence[Column], kinds: Sequence[str] = _NUMERIC + _CATEGORY) -> list[Column]:
+    """Select the columns that become features, all or those of some kinds."""
+    return [column for column in columns if column["kind"] in kinds]
 
 
 def to_float(series: pl.Series, name: str, first_row: int = 0) -> pl.Series:
@@ -124,7 +119,7 @@ def make_preprocessor(columns: Sequence[Column]) -> ColumnTransformer:
     It is fitted to a few synthetic rows with the medians, missing values and levels of the table. They
     are all that it learns, and fitting it to the whole table is slow.
     """
-    numbers, categories = used(columns, "number", "boolean"), used(columns, "category")
+    numbers, categories = used(columns, _NUMERIC), used(columns, _CATEGORY)
     if not columns:
         raise TableError("The table has no column besides the target to learn from.")
     if not numbers and not categories:
@@ -167,8 +162,8 @@ def _encoder_levels(column: Column) -> list[str]:
 
 def feature_names(columns: Sequence[Column]) -> list[str]:
     """Return the names of the preprocessor's outputs, in their order."""
-    numbers = [column["features"] for column in used(columns, "number", "boolean")]
-    categories = [column["features"] for column in used(columns, "category")]
+    numbers = [column["features"] for column in used(columns, _NUMERIC)]
+    categories = [column["features"] for column in used(columns, _CATEGORY)]
     firsts, rests = [names[:1] for names in numbers], [names[1:] for names in numbers]
     return [name for names in [*firsts, *rests, *categories] for name in names]
 

@@ -63,8 +63,7 @@ def _score_table(model: Any, table: Any, target: str | None) -> EvaluationRows:
     if positive.all() or not positive.any():
         raise TableError(
             f"The table has {int(positive.sum()):,} rows of {model.positive_label_!r} and "
-            f"{int((~positive).sum()):,} of {model.negative_label_!r} in {target!r}; rows of both are "
-            "needed."
+            f"{int((~positive).sum()):,} of {model.negative_label_!r} in {target!r}; it needs both."
         )
     rows = frame if in_use.all() else frame.filter(pl.Series(in_use))
     origin = (Path(table).name if is_file else None, int((~known).sum()))

@@ -32,14 +32,10 @@ def fit_table(
         A CSV, TSV, Parquet, Arrow or LIBSVM file, compressed or not, or a frame.
     target : str
         The column with the two labels.
-    positive : label, optional
-        The label to rank high, by default the rarer one.
-    drop : sequence of str, default=()
-        Columns to leave out.
     weight, group : str, optional
         The columns with the weight of each row, and with groups of rows that are held out together.
-    **params
-        All other parameters of :class:`TableModel`.
+    positive, drop, **params
+        All parameters of :class:`TableModel`.
 
     Examples
     --------

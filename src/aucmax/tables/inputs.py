@@ -1,7 +1,4 @@
-"""Take frames by the names of their columns, and arrays by position.
-
-Columns of an array are named ``x0``, ``x1`` and so on, as scikit-learn names them.
-"""
+"""Take frames by the names of their columns, and arrays by position, as columns ``x0``, ``x1``, ..."""
 
 from __future__ import annotations
 

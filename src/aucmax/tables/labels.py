@@ -43,9 +43,7 @@ def two_labels(y: Any, positive: Any, name: str) -> Labels:
     labels, rows = counts[name].to_list(), counts["rows"].to_list()
     wanted = None if positive is None else _find(labels, positive)
     if positive is not None and wanted is None:
-        raise TableError(
-            f"{target} has no label {positive!r} to be positive; its labels are {quoted(labels)}."
-        )
+        raise TableError(f"{target} has no label {positive!r} to be positive, only {quoted(labels)}.")
     if len(labels) == 1:
         raise TableError(
             f"{target} is {shown(labels[0])} in every row: one class, but a ranking needs two."

@@ -45,9 +45,7 @@ class TableModel(ClassifierMixin, BaseEstimator):
         Levels of a category with fewer rows are pooled; "auto" is 10, or 0.1 % of the rows if more.
     max_levels : int, default=50
         The largest number of features of a category; further levels, the rarest, are pooled.
-    kernel, landmarks, metric, preset, effort
-        As in :class:`KernelAUCClassifier`.
-    Cs, gammas, time_budget, n_landmarks, solver, max_memory
+    Cs, gammas, time_budget, kernel, n_landmarks, landmarks, metric, preset, effort, solver, max_memory
         As in :class:`KernelAUCClassifierCV`.
     cv : int or splitter, default=3
         The number of shuffled, stratified folds (with groups kept together), or a splitter.
@@ -73,9 +71,7 @@ class TableModel(ClassifierMixin, BaseEstimator):
     positive_label_, negative_label_ : label
         The label that is ranked high, and the other one. ``scores``, ``probabilities``, ``threshold_``,
         ``held_out_``, ``training_``, score files and reports refer to ``positive_label_``.
-    n_features_in_ : int
-    feature_names_in_ : array of str
-        The column names, if the model was fitted to a frame.
+    n_features_in_, feature_names_in_ : int, and array of str if the model was fitted to a frame
     calibrator_ : SigmoidCalibrator or IsotonicCalibrator
     threshold_ : Threshold
     held_out_ : dict of arrays over training rows
@@ -156,16 +152,10 @@ class TableModel(ClassifierMixin, BaseEstimator):
         self.verbose = verbose
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> TableModel:
-        """Fit to a table and the label of each row.
+        """Fit to a polars or pandas frame, array or list of n rows, and the label of each row.
 
-        Parameters
-        ----------
-        X : polars or pandas frame, array or list of n rows
-        y : series or array of shape (n,)
-            Two labels of any type. Rows without a label are left out.
-        sample_weight : array of shape (n,), optional
-        groups : array of shape (n,), optional
-            Rows of one group, such as one customer, are held out together.
+        The two labels may be of any type, and rows without a label are left out. Rows of one group,
+        such as one customer, are held out together.
         """
         began, target = time.perf_counter(), str(getattr(y, "name", None) or "")
         return fit_training_table(self, TrainingTable(X, y, sample_weight, groups, began, target))

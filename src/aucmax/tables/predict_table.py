@@ -6,8 +6,9 @@ import shutil
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
+from itertools import chain, repeat
 from pathlib import Path
-from typing import IO, NamedTuple, Protocol
+from typing import IO, Any, NamedTuple, Protocol
 
 import numpy as np
 import polars as pl
@@ -19,14 +20,9 @@ from aucmax.runtime.threads import ahead
 from aucmax.tables.model import TableModel
 from aucmax.tables.unseen_values import UnseenCounts, describe_unseen
 
-#: The formats of an output file, by the ending of its name.
-ENDINGS = (".csv", ".tsv", ".parquet", ".arrow", ".feather")
-
-#: The columns of the output, after those that are copied.
-_RESULTS = ("score", "probability", "label", "rank")
-
-#: Rows in memory at a time.
-BATCH_ROWS = 100_000
+ENDINGS = (".csv", ".tsv", ".parquet", ".arrow", ".feather")  #: Endings of an output file's name.
+_RESULTS = ("score", "probability", "label", "rank")  #: Its columns after those that are copied.
+BATCH_ROWS = 100_000  #: Rows in memory at a time.
 
 
 class Predicted(NamedTuple):
@@ -37,7 +33,7 @@ class Predicted(NamedTuple):
 
 
 class Progress(Protocol):
-    """What shows the progress: the name of the current part, and the rows done in it."""
+    """Shows the name of the current part of the work, and the rows done in it."""
 
     def part(self, name: str, total: int | None = None, *, of_rows: bool = False) -> None:
         return
@@ -75,24 +71,22 @@ def predict_table(
     rank : bool, default=True
         Add the rank of each row, 1 for the highest score. Batches then wait on disk for all scores.
     batch_rows : int, default=100,000
-    progress : Progress, optional
-    expected_rows : int, optional
-        The approximate number of rows, for ``progress``.
+    progress, expected_rows : Progress and int, optional
+        Where to show the progress, and about how many rows there are.
 
     Examples
     --------
     >>> import tempfile
     >>> from pathlib import Path
+    >>> import numpy as np
     >>> import polars as pl
     >>> from aucmax import fit_table
     >>> from aucmax.tables.predict_table import predict_table
-    >>> rows = pl.DataFrame({"a": range(200), "y": ["yes" if i > 150 else "no" for i in range(200)]})
-    >>> rows = rows.with_columns(pl.col("a") + 0.5)
+    >>> rows = pl.DataFrame({"a": np.linspace(0, 1, 200), "y": ["no"] * 150 + ["yes"] * 50})
     >>> model = fit_table(rows, "y", preset="paper", n_landmarks=20, Cs=[1.0])
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     rows.write_csv(Path(folder) / "new.csv")
-    ...     done = predict_table(model, Path(folder) / "new.csv", Path(folder) / "scored.csv")
-    >>> done.rows
+    ...     rows.write_csv(Path(folder, "new.csv"))
+    ...     predict_table(model, Path(folder, "new.csv"), Path(folder, "ranked.csv")).rows
     200
     """
     line: Progress = _Silent() if progress is None else progress
@@ -114,9 +108,7 @@ def _score(
     """Yield the columns to keep with score, probability and label, batch by batch."""
     check_names(column_names(table), keep, "keep or --id names")
     if taken := set(keep) & set(_RESULTS):
-        raise ValueError(
-            f"{table} has a column {taken.pop()!r}, as predict writes: rename it to keep it."
-        )
+        raise ValueError(f"{table} has a column {taken.pop()!r}, as the output: rename it to keep it.")
     needed = list(dict.fromkeys([*keep, *model.reading_schema]))
     schema = model.reading_schema | dict.fromkeys(keep, pl.String)  # copied exactly as written
 
@@ -138,10 +130,9 @@ def _score(
         done += scores.size
         up = pl.lit(pl.Series(scores >= model.threshold_.threshold))
         positive, negative = pl.lit(model.positive_label_), pl.lit(model.negative_label_)
-        label = pl.select(pl.when(up).then(positive).otherwise(negative)).to_series()
-        results = (pl.Series(scores), pl.Series(model.calibrator_.predict(scores)), label)
-        named = [series.alias(name) for series, name in zip(results, _RESULTS, strict=False)]
-        yield pl.DataFrame([*copied, *named])
+        results = pl.DataFrame({"score": scores, "probability": model.calibrator_.predict(scores)})
+        results = results.with_columns(label=pl.when(up).then(positive).otherwise(negative))
+        yield pl.DataFrame([*copied, *results])
         line.done(scores.size)
 
 
@@ -150,8 +141,7 @@ def _add_ranks(
 ) -> Generator[pl.DataFrame]:
     """Add the rank of each row among all; equal scores share the best rank."""
     with scratch_folder(output if isinstance(output, Path) else None) as folder:
-        files: list[Path] = []
-        scores = [np.zeros(0)]
+        files, scores = list[Path](), [np.zeros(0)]
         for part in parts:
             files.append(_store(part, folder, len(files)))
             scores.append(part["score"].to_numpy())
@@ -178,16 +168,16 @@ def _ranks(scores: np.ndarray) -> np.ndarray:
     >>> _ranks(np.array([0.1, 0.9, 0.5, 0.9])).tolist()
     [4, 1, 3, 1]
     """
-    order = np.argsort(-scores)
-    falls = np.diff(scores[order], prepend=np.inf) != 0
+    descending = np.argsort(-scores)
+    falls = np.diff(scores[descending], prepend=np.inf) != 0
     ranks = np.empty(scores.size, np.int64)
     # Equal scores take the position of their first: a search would jump about in memory.
-    ranks[order] = np.maximum.accumulate(np.where(falls, np.arange(1, scores.size + 1), 0))
+    ranks[descending] = np.maximum.accumulate(np.where(falls, np.arange(1, scores.size + 1), 0))
     return ranks
 
 
 @contextmanager
-def _writer(output: Path | IO[bytes], line: Progress) -> Iterator[Callable[[pl.DataFrame], None]]:
+def _writer(output: Path | IO[bytes], line: Progress) -> Iterator[Callable[[pl.DataFrame], Any]]:
     """Yield a function that writes batches to a stream, or to a file that appears once complete."""
     if not isinstance(output, Path):
         yield _text_writer(output, ",")
@@ -211,15 +201,9 @@ def _writer(output: Path | IO[bytes], line: Progress) -> Iterator[Callable[[pl.D
                 shutil.copyfileobj(whole, file, 2**20)
 
 
-def _text_writer(file: IO[bytes], separator: str) -> Callable[[pl.DataFrame], None]:
-    first = True
-
-    def write(part: pl.DataFrame) -> None:
-        nonlocal first
-        text = part.write_csv(include_header=first, separator=separator)
-        file.write(
-            text.encode()
-        )  # Python distinguishes a closed pipe from other errors; polars does not
-        first = False
-
-    return write
+def _text_writer(file: IO[bytes], separator: str) -> Callable[[pl.DataFrame], Any]:
+    header = chain([True], repeat(False))
+    # Python writes the text, because it distinguishes a closed pipe from other errors.
+    return lambda part: file.write(
+        part.write_csv(include_header=next(header), separator=separator).encode()
+    )

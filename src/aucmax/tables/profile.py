@@ -11,18 +11,12 @@ from aucmax.reading import text as cells
 from aucmax.reading.frames import RowError, TableError, shown
 from aucmax.tables.columns import Column, to_float
 
-#: A text column with at least this share of different values identifies rows.
-_ID_SHARE = 0.9
-#: With fewer rows than this, unique values do not make a column an identifier.
-_FEW_ROWS = 20
-#: The number of pooled levels that are stored by name, the most frequent first.
-_NAMED_LEVELS = 100
-#: Names that mark a column as an identifier.
-_ID_NAME = re.compile(r"(^|[^a-zA-Z])(id|ID|Id)$|[a-z](ID|Id)$")
-#: The median of this many rows is exact enough.
-_MEDIAN_ROWS = 50_000
-#: A text column with at least this share of numbers is a number column with mistakes in it.
-_MOSTLY = 0.95
+_ID_SHARE = 0.9  #: A text column with at least this share of different values identifies rows.
+_ID_NAME = re.compile(r"(^|[^a-zA-Z])(id|ID|Id)$|[a-z](ID|Id)$")  #: Names of identifiers.
+_FEW_ROWS = 20  #: In fewer rows, unique values do not make a column an identifier.
+_NAMED_LEVELS = 100  #: This many pooled levels are stored by name, the most frequent first.
+_MEDIAN_ROWS = 50_000  #: The median of this many rows is exact enough.
+_MOSTLY = 0.95  #: A text column with at least this share of numbers has mistakes in it.
 #: How numbers in text are written, by style.
 _WRITTEN = {
     "thousands": ' with "," between thousands',

@@ -54,7 +54,7 @@ class PreparedTable:
 
     def copies(self) -> int:
         """Count the rows that have a copy; 0 if no column is fine enough to make copies unlikely."""
-        frame, numbers = self.frame, used(self.columns, "number")
+        frame, numbers = self.frame, used(self.columns, ["number"])
         if not any(frame[column["name"]].n_unique() > frame.height / 20 for column in numbers):
             return 0
         table = frame.select([column["name"] for column in used(self.columns)])
