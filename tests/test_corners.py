@@ -86,7 +86,7 @@ def test_landmarks_that_are_no_table_are_named(landmarks):
 
 
 def test_permutation_importance_needs_rows():
-    with pytest.raises(ValueError, match="X must give rows"):
+    with pytest.raises(ValueError, match="X must hold rows"):
         permutation_importance(KERNEL.fit(X, Y), None, Y)
 
 

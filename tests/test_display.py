@@ -62,7 +62,7 @@ def test_convergence_of_epochs_shows_the_auc_if_it_was_followed():
         "cross-validated AUC"
     ]
     model = KernelAUCClassifier(preset="paper", n_landmarks=30, solver="sgd", random_state=0).fit(X, y)
-    with pytest.raises(ValueError, match="did not follow gap or auc"):
+    with pytest.raises(ValueError, match="did not record gap or auc"):
         ConvergenceDisplay.from_estimator(model)
 
 

@@ -182,7 +182,7 @@ def test_the_training_table_is_told_of_and_held_out_scores_are_used(model, tmp_p
     assert f"AUC {auc} 95 % interval" in page.text
     assert "Most confident mistakes" in page.text
     page = read(write_report(model, None, tmp_path / "r.html"))
-    assert "No table was given" in page.text
+    assert "made without a table" in page.text
     assert f"AUC {auc} 95 % interval" in page.text
     assert "Most confident mistakes" not in page.text
     assert "over the model's landmarks" in page.text
@@ -302,9 +302,9 @@ def test_weights_numbers_as_labels_other_solvers_and_few_rows(tmp_path):
         calibration="isotonic",
     )
     page = read(write_report(model, table, tmp_path / "r.html"))
-    assert "by weight; no interval" in page.text
-    assert "Rows count by their weights." in page.text
-    assert "the cheapest in training, a missed positive costing 4 false alarms" in page.text
+    assert "weighted; no interval" in page.text
+    assert "Rows are weighted." in page.text
+    assert "the cheapest in training if a missed positive costs 4 false alarms" in page.text
     assert page.stops()["ratio"] == 4.0
     few = customers(40, seed=5).with_columns(left=pl.Series(np.arange(40) < 12).cast(pl.Int64))
     page = read(write_report(model, few.with_columns(weight=pl.lit(1.0)), tmp_path / "r.html"))
@@ -416,7 +416,7 @@ def test_the_slider_shows_what_python_counts(model, tested, opened):
     for key, tp in (("Home", positive.sum()), ("End", 0)):
         page.keyboard.press(key)
         assert check_numbers(page, positive, scores, stops).tp == tp
-    assert "No row is called positive" in page.locator("#summary").inner_text()
+    assert "No row is labelled positive" in page.locator("#summary").inner_text()
     for value in (3, 77, 200):
         slider.fill(str(value))
         check_numbers(page, positive, scores, stops)

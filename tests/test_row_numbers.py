@@ -10,7 +10,7 @@ from aucmax.reading import byte_streams
 from aucmax.reading.read import table_batches
 from aucmax.report.column_table import confident_mistakes
 from aucmax.tables import TableError, TableModel, fit_table
-from aucmax.tables.labelled_scores import score_rows
+from aucmax.tables.evaluation_rows import evaluation_rows
 
 FAST = {"preset": "paper", "n_landmarks": 10, "Cs": [1.0]}
 
@@ -36,23 +36,23 @@ def with_value(column: str, row: int, value: object, frame: pl.DataFrame | None 
 
 def test_a_frame_has_rows_and_no_lines(model):
     for row in (0, 7):
-        with pytest.raises(TableError, match=rf"holds inf in row {row} \(from 0\), and numbers"):
+        with pytest.raises(TableError, match=rf"holds inf in row {row} \(from 0\); numbers"):
             fit_table(with_value("x", row, float("inf")), "y", **FAST)
-        with pytest.raises(TableError, match=rf"holds inf in row {row} \(from 0\), and numbers"):
+        with pytest.raises(TableError, match=rf"holds inf in row {row} \(from 0\); numbers"):
             model.scores(with_value("x", row, float("inf")))
 
 
 def test_a_file_that_is_trained_on_has_the_line_too(tmp_path):
     path = tmp_path / "t.csv"
     with_value("x", 7, float("inf")).write_csv(path)
-    with pytest.raises(TableError, match=r"holds inf in row 7 \(from 0; line 9 of .*t\.csv\), and"):
+    with pytest.raises(TableError, match=r"holds inf in row 7 \(from 0; line 9 of .*t\.csv\); numbers"):
         fit_table(path, "y", **FAST)
     text = path.read_text().replace("\n", "\n\n", 1).replace("x,z,y", '"x",z,"y"')
     path.write_text("sep=,\n" + text.replace("\n\n", "\n", 1))
     with pytest.raises(TableError, match=r"holds inf in row 7 \(from 0; line 10 of"):
         fit_table(path, "y", **FAST)
     with_value("x", 7, float("inf")).write_parquet(tmp_path / "t.parquet")
-    with pytest.raises(TableError, match=r"holds inf in row 7 \(from 0\), and"):
+    with pytest.raises(TableError, match=r"holds inf in row 7 \(from 0\); numbers"):
         fit_table(tmp_path / "t.parquet", "y", **FAST)
 
 
@@ -65,21 +65,23 @@ def test_rows_without_a_label_or_weight_are_counted(model, tmp_path):
     with pytest.raises(TableError, match=r"holds inf in row 30 \(from 0\)"):
         TableModel(**FAST).fit(bad.drop("y", "w"), bad["y"], sample_weight=bad["w"].to_numpy())
     with pytest.raises(TableError, match=r"holds inf in row 30 \(from 0\)"):
-        score_rows(model, bad)
+        evaluation_rows(model, bad)
     bad.write_csv(tmp_path / "t.csv")
     with pytest.raises(TableError, match=r"holds inf in row 30 \(from 0; line 32 of"):
-        score_rows(model, tmp_path / "t.csv")
+        evaluation_rows(model, tmp_path / "t.csv")
     with pytest.raises(TableError, match=r"weight 'w' is -1\.0 in row 2 \(from 0\)"):
         fit_table(with_value("w", 2, -1.0, frame), "y", weight="w", **FAST)
 
 
 def test_a_label_that_is_not_known_has_its_row_and_line(model, tmp_path):
     bad = with_value("y", 5, "maybe")
-    with pytest.raises(TableError, match=r"'y' is 'maybe' in row 5 \(from 0\), and the model knows"):
-        score_rows(model, bad)
+    with pytest.raises(
+        TableError, match=r"'y' is 'maybe' in row 5 \(from 0\); the labels of the model"
+    ):
+        evaluation_rows(model, bad)
     bad.write_csv(tmp_path / "t.csv")
     with pytest.raises(TableError, match=r"'y' is 'maybe' in row 5 \(from 0; line 7 of .*t\.csv\)"):
-        score_rows(model, tmp_path / "t.csv")
+        evaluation_rows(model, tmp_path / "t.csv")
 
 
 def predict(model, path, folder, rows):
@@ -136,7 +138,7 @@ def test_a_report_numbers_rows_from_0(model):
     other = frame.with_columns(
         pl.col("x") + 0.01, pl.Series("y", [None] * 4 + frame["y"].to_list()[4:])
     )
-    scored = score_rows(model, other)
+    scored = evaluation_rows(model, other)
     assert scored.number.tolist() == list(range(4, 60))
     shown = confident_mistakes(scored, ["x"], "yes", "no")[0]["rows"][0]
     worst = int(np.argmax(np.where(scored.positive, -np.inf, scored.score)))

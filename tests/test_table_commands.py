@@ -455,9 +455,9 @@ def test_predict_says_what_the_training_never_had(place, tmp_path, capsys):
         assert code == 0
         found = check_schema("predict", told)["surprises"]
         assert len(found) == 2
-        assert found[0].startswith("Column 'plan': 30 of 100 rows have a value that training never had")
+        assert found[0].startswith("Column 'plan': 30 of 100 rows have a value that does not occur")
         assert found[1].startswith("Column 'years': 10 of 100 rows have no value")
-    assert found == load_model(place / "model.aucmax").surprises(table)
+    assert found == load_model(place / "model.aucmax").unseen_values(table)
     capsys.readouterr()
     assert run(place, "predict model.aucmax new.csv -o s.csv --force")[0] == 0
     assert "training" not in capsys.readouterr().err

@@ -220,7 +220,7 @@ def test_labels_may_be_of_any_kind_and_the_rarer_is_positive(labels, asked, nega
         ([0, 1, 2] * 30, None, "has 3 different values"),
         ([None] * 90, None, "is missing in every row"),
         (["", "?", "NA"] * 30, None, "is missing in every row"),
-        ([0, 1] * 45, "yes", "never is 'yes', the label that was to be positive; its labels are 0, 1"),
+        ([0, 1] * 45, "yes", "has no label 'yes' to be positive, only 0, 1"),
         (
             [0] * 88 + [1] * 2,
             None,
@@ -247,7 +247,9 @@ def test_a_label_the_model_does_not_know_is_refused(model):
     up, known = model.labels(pl.Series("rich", [" >50K", None, "<=50K"]))
     assert up.tolist() == [True, False, False]
     assert known.tolist() == [True, False, True]
-    with pytest.raises(TableError, match=r"'rich' is 'poor' in row 1 \(from 0\), and the model knows"):
+    with pytest.raises(
+        TableError, match=r"'rich' is 'poor' in row 1 \(from 0\); the labels of the model"
+    ):
         model.labels(pl.Series("rich", [">50K", "poor"]))
 
 
@@ -312,10 +314,10 @@ def test_aim_calibration_and_search_parameters_are_passed_on(table):
 @pytest.mark.parametrize(
     ("call", "sentence"),
     [
-        ({"target": "richh"}, r"no column 'richh', which was to be the target\. Did you mean 'rich'"),
-        ({"weight": "w"}, "no column 'w', which was to be the weight"),
-        ({"drop": ["jobs"]}, "no column 'jobs', which was to be dropped"),
-        ({"drop": ["rich"]}, "cannot be the target and dropped"),
+        ({"target": "richh"}, r"no column 'richh', which is named as the target\. Did you mean 'rich'"),
+        ({"weight": "w"}, "no column 'w', which is named as the weight"),
+        ({"drop": ["jobs"]}, "no column 'jobs', which drop names"),
+        ({"drop": ["rich"]}, "cannot be both the target and dropped"),
         ({"drop": "job"}, "drop must be a list of column names"),
         ({"weight": "hours"}, r"The weight 'hours' is None in row \d+"),
         ({"calibration": "none"}, "calibration must be one of"),

@@ -23,7 +23,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from aucmax.persistence.model_file import load_model, read_manifest, save_model
 from aucmax.persistence.onnx_export import to_onnx
 from aucmax.tables import TableError, TableModel, fit_table
-from aucmax.tables.labelled_scores import score_rows
+from aucmax.tables.evaluation_rows import evaluation_rows
 
 FAST = {"preset": "paper", "n_landmarks": 30, "Cs": [1.0]}
 
@@ -216,7 +216,7 @@ def test_scored_rows_and_files_speak_of_the_positive_label(tmp_path):
     model = fit_table(table, "state", **FAST)
     assert model.classes_.tolist() == ["died", "lived"]
     other = table.with_columns(pl.col("a") + 0.01)  # not the training table, which has held-out scores
-    scored = score_rows(model, other)
+    scored = evaluation_rows(model, other)
     np.testing.assert_array_equal(scored.positive, up)
     np.testing.assert_array_equal(scored.score, model.scores(other))
     np.testing.assert_array_equal(scored.probability, model.probabilities(other))

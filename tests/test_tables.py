@@ -18,7 +18,7 @@ from aucmax.reading.frames import as_frame, frame_hash
 from aucmax.reading.read import column_names
 from aucmax.tables import TableError, read_table, table_batches
 from aucmax.tables.columns import features, make_preprocessor, normal_frame
-from aucmax.tables.profile import study_columns
+from aucmax.tables.profile import profile_columns
 
 PACK = {".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress}
 
@@ -297,13 +297,13 @@ def test_the_hash_tells_tables_apart_and_not_their_chunks():
 # --- columns
 
 
-def study(rare: int = 5, **columns: object) -> dict[str, dict]:
-    return {each["name"]: each for each in study_columns(pl.DataFrame(columns), rare_level=rare)}
+def profile(rare: int = 5, **columns: object) -> dict[str, dict]:
+    return {each["name"]: each for each in profile_columns(pl.DataFrame(columns), rare_level=rare)}
 
 
 def test_columns_that_tell_nothing_are_dropped_with_a_reason():
     rng = np.random.default_rng(0)
-    found = study(
+    found = profile(
         names=[f"customer {i}" for i in range(100)],
         running=range(1, 101),
         gaps=[i + i // 10 for i in range(100)],
@@ -327,7 +327,7 @@ def test_columns_that_tell_nothing_are_dropped_with_a_reason():
         "same_text": "every value is 'x'",
         "nothing": "every value is missing",
         "blank": "every value is missing",
-        "all_rare": "of its 50 different values none has 5 rows",
+        "all_rare": "none of its 50 different values has 5 rows",
     }
     for name, sentence in sentences.items():
         assert re.search(sentence, found[name]["treatment"]), name
@@ -337,7 +337,7 @@ def test_columns_that_tell_nothing_are_dropped_with_a_reason():
 def test_numbers_that_came_as_text_are_read_as_numbers():
     rng = np.random.default_rng(0)
     whole = rng.integers(0, 10**6, 200)
-    found = study(
+    found = profile(
         thousands=[f"{value:,}" for value in whole],
         comma=[f"{value / 7:.2f}".replace(".", ",") for value in whole],
         dots=[f"{value:,}".replace(",", ".") + ",50" for value in whole],
@@ -365,32 +365,32 @@ def test_numbers_that_came_as_text_are_read_as_numbers():
     assert found["marked"]["missing"] == 23
     assert found["yes"]["missing"] == 50
     with pytest.raises(TableError, match=r"'x' holds numbers, except .* 'many' in row 150 \(from 0\)"):
-        study(x=["many" if i == 150 else str(value) for i, value in enumerate(whole)])
+        profile(x=["many" if i == 150 else str(value) for i, value in enumerate(whole)])
 
 
 def test_rare_levels_are_pooled_and_missing_is_a_level():
     values = ["a"] * 30 + ["b"] * 20 + ["c"] * 2 + ["d"] + [None] * 7
-    found = study(x=values)["x"]
+    found = profile(x=values)["x"]
     assert found["levels"] == ["a", "b"]
     assert found["pooled"] == ["c", "d"]
     assert found["features"] == ["x = a", "x = b", "x is missing", "x is rare"]
     assert found["treatment"] == (
-        "a feature for each of 2 levels and for the 7 rows without a value; 2 rare levels go into one "
-        "with levels unseen so far"
+        "one-hot, 2 levels and a feature for 7 missing values; one more feature for 2 rare levels, and "
+        "for levels unseen in training"
     )
-    many = study(x=[f"v{i % 70}" for i in range(1400)])["x"]
+    many = profile(x=[f"v{i % 70}" for i in range(1400)])["x"]
     assert len(many["features"]) == 50
     assert len(many["pooled"]) == 21
-    one = study(x=["a"] * 30 + ["b"])["x"]
-    assert "the rare level 'b' goes into one with" in one["treatment"]
-    whole = study(x=["a"] * 30 + ["b"] * 20)["x"]
+    one = profile(x=["a"] * 30 + ["b"])["x"]
+    assert "one more feature for 1 rare level, and for" in one["treatment"]
+    whole = profile(x=["a"] * 30 + ["b"] * 20)["x"]
     assert whole["features"] == ["x = a", "x = b"]
 
 
 def test_by_default_a_level_needs_ten_rows_or_a_thousandth():
     def pooled(rows: int, count: int) -> list[str]:
         table = pl.DataFrame({"x": ["a"] * (rows - count) + ["b"] * count})
-        return study_columns(table)[0]["pooled"]
+        return profile_columns(table)[0]["pooled"]
 
     assert pooled(500, 9) == ["b"]
     assert pooled(500, 10) == []
@@ -414,18 +414,18 @@ def test_by_default_a_level_needs_ten_rows_or_a_thousandth():
 )
 def test_dates_are_refused_with_advice(values):
     with pytest.raises(TableError, match=r"Column 'when' holds dates or times.*age in days.*drop"):
-        study(when=values)
+        profile(when=values)
 
 
 def test_what_has_no_place_in_a_table_is_refused():
     with pytest.raises(TableError, match=r"Column 'x' is of type List\(Int64\)"):
-        study(x=[[1], [2, 3]])
+        profile(x=[[1], [2, 3]])
     with pytest.raises(TableError, match=r"Column 'x' holds -inf in row 1 \(from 0\)"):
-        study(x=[1.0, float("-inf"), 2.0])
+        profile(x=[1.0, float("-inf"), 2.0])
     with pytest.raises(TableError, match=r"holds 1e\+?60 in row 0"):
-        study(x=[1e60, 2.0])
+        profile(x=[1e60, 2.0])
     with pytest.raises(TableError, match="No column is left to learn from: 'x' is dropped"):
-        make_preprocessor(list(study(x=[1, 1]).values()))
+        make_preprocessor(list(profile(x=[1, 1]).values()))
 
 
 def mixed(rows: int = 400) -> pl.DataFrame:
@@ -446,7 +446,7 @@ def mixed(rows: int = 400) -> pl.DataFrame:
 
 def test_features_are_what_the_preprocessor_gives_for_seen_and_unseen_values():
     table = mixed()
-    columns = study_columns(table)
+    columns = profile_columns(table)
     assert [column["kind"] for column in columns] == [
         "number",
         "number",
@@ -479,7 +479,7 @@ def test_features_are_what_the_preprocessor_gives_for_seen_and_unseen_values():
 
 def test_the_normal_form_forgives_order_extras_and_types_that_can_be_cast():
     table = mixed()
-    columns = study_columns(table)
+    columns = profile_columns(table)
     normal = normal_frame(table, columns)
     other = table.select(
         pl.lit("extra").alias("more"),
@@ -490,13 +490,13 @@ def test_the_normal_form_forgives_order_extras_and_types_that_can_be_cast():
         pl.col("x").cast(pl.String),
     )
     assert_frame_equal(normal_frame(other, columns), normal)
-    codes = study_columns(pl.DataFrame({"code": ["1", "2", "x"] * 20}))
+    codes = profile_columns(pl.DataFrame({"code": ["1", "2", "x"] * 20}))
     assert normal_frame(pl.DataFrame({"code": [1.0, None]}), codes)["code"].to_list() == ["1", ""]
 
 
 def test_the_normal_form_refuses_what_cannot_be_cast_with_its_row():
     table = mixed()
-    columns = study_columns(table)
+    columns = profile_columns(table)
     with pytest.raises(TableError, match=r"no column 'job', which the model .*Did you mean 'Jobs'"):
         normal_frame(table.rename({"job": "Jobs"}), columns)
     text = table.with_columns(pl.col("few").cast(pl.String)).with_columns(

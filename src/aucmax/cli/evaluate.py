@@ -13,7 +13,7 @@ from aucmax.metrics import compare_roc_auc, roc_auc
 from aucmax.metrics.evaluation import Evaluation, evaluate
 from aucmax.metrics.thresholds import Threshold, measure_threshold
 from aucmax.tables import TableModel
-from aucmax.tables.labelled_scores import ScoredRows, score_rows
+from aucmax.tables.evaluation_rows import EvaluationRows, evaluation_rows
 
 
 def run_evaluate(path: Path, table: Path, target: str | None, as_json: bool) -> None:
@@ -67,11 +67,11 @@ def _print_evaluation(found: Evaluation, cut: Threshold, model: TableModel) -> N
         io.print_table(("probability from", "to", "mean", "rows", "observed"), bins, left=0)
 
 
-def _score(model: TableModel, table: Path, target: str | None, line: Line) -> ScoredRows:
+def _score(model: TableModel, table: Path, target: str | None, line: Line) -> EvaluationRows:
     line.part(f"reading {table.name}")
-    rows = score_rows(watched(model, line), table, target)
+    rows = evaluation_rows(watched(model, line), table, target)
     if rows.frame is not None:
-        for sentence in model.surprises(rows.frame):
+        for sentence in model.unseen_values(rows.frame):
             line.say(sentence)
     if rows.source == "training table":
         line.say(f"The model was trained on {table}, so its rows have the scores of held-out folds.")
@@ -111,7 +111,7 @@ def run_compare(
             elif model is fitted[0]:
                 scores.append(rows.score)
             else:
-                scores.append(score_rows(watched(model, line), table, target).score)
+                scores.append(evaluation_rows(watched(model, line), table, target).score)
     if len(scores[0]) != len(scores[1]):
         raise ValueError(
             f"{first} and {second} weight different rows of {table} by 0: they cannot be compared."
@@ -144,7 +144,7 @@ def _rival_scores(
     name: str,
     seed: int,
     model: TableModel,
-    rows: ScoredRows,
+    rows: EvaluationRows,
     table: Path,
     train: Path | None,
     target: str | None,
@@ -157,7 +157,7 @@ def _rival_scores(
         raise ValueError(f"{name} would be tested on the rows it is fitted to: name another --train.")
     rival = RIVALS[name](seed)
     line.part(f"reading {train.name}")
-    learnt = score_rows(watched(model, line), train, target)
+    learnt = evaluation_rows(watched(model, line), train, target)
     line.part(f"fitting {name} to {len(learnt.positive):,} rows")
     rival.fit(model.features(learnt.frame), learnt.positive.astype(int))
     line.part(f"scoring {len(rows.positive):,} rows with {name}")

@@ -1,10 +1,10 @@
-"""Which columns a score depends on: by its gradient, or by what AUC loses without them.
+"""The importance of columns, by the gradient of the score or by the loss of AUC without them.
 
-The mean squared gradient asks how steeply the score changes with a column, everything else held: it
-needs no labels and costs about as much as scoring. Columns are measured in standard deviations, so
-that units do not matter. Permutation importance asks what the ranking loses when a column's values
-are shuffled among the rows: it needs labels, a scoring per column and repeat, and gives nothing to a
-column whose information another one has, too.
+The mean squared gradient measures how steeply the score changes with a column while the others stay
+fixed. It needs no labels and costs about as much as scoring. Columns are measured in standard
+deviations, so units do not matter. Permutation importance measures the AUC that is lost when a column's
+values are shuffled. It needs labels, and one scoring per column and repeat. It is near 0 for a column
+whose information another column also holds.
 """
 
 from __future__ import annotations
@@ -33,16 +33,10 @@ __all__ = ["Importance", "mean_squared_gradient", "permutation_importance"]
 
 @dataclass(frozen=True)
 class Importance:
-    """How much each column matters.
+    """The importance of each column.
 
-    Attributes
-    ----------
-    names : list of str
-        The columns, in the order of the table.
-    value : array of shape (n_columns,)
-        Mean squared gradient of the score, or loss of AUC.
-    standard_error : array of shape (n_columns,)
-        Of ``value``: over the rows, or over the repeats.
+    ``names`` are the columns in the order of the table. ``value`` is the mean squared gradient of the
+    score, or the loss of AUC, and ``standard_error`` its standard error over the rows or the repeats.
     """
 
     names: list[str]
@@ -51,7 +45,7 @@ class Importance:
 
     @property
     def share(self) -> np.ndarray:
-        """Each column's part of the sum; one that seems to do harm has none."""
+        """Each column's part of the sum; 0 for a negative value."""
         part = np.maximum(self.value, 0.0)
         return part / part.sum() if part.any() else part
 
@@ -62,23 +56,22 @@ class Importance:
 
 
 def mean_squared_gradient(model: Any, X: Any = None, *, sample_weight: Any = None) -> Importance:
-    """Mean over rows of the squared derivative of the score by each column, in standard deviations.
+    """Average the squared derivative of the score by each column, in standard deviations, over rows.
 
     Parameters
     ----------
     model : fitted classifier of this package, or a fitted ``TableModel``
-        Of a ``TableModel``, what was made of one column of the table is added up.
+        For a ``TableModel``, the features of one column of the table are added up.
     X : array, CSR matrix or data frame of shape (n, d), optional
-        Rows at which to take it; a few thousand give it closely. Without any, the model's landmarks,
-        which are rows it was trained on.
+        A few thousand rows are enough. By default the model's landmarks, which are training rows.
     sample_weight : array of shape (n,), optional
 
     Notes
     -----
-    A deviation is that of the training rows, or of ``X`` itself for a model that does not standardise.
-    Of several classes, it is the mean over their scores. The rbf kernel's gradient is
-    ``sum_j b_j k(x, u_j) 2 gamma (u_j - x)`` for weights b over landmarks u; a laplacian's, which has
-    none at its kinks, is that of either side's mean there.
+    Standard deviations are those of the training rows, or of ``X`` if the model does not standardise.
+    With several classes, it is the mean over their scores. The rbf kernel's gradient is
+    ``sum_j b_j k(x, u_j) 2 gamma (u_j - x)`` for weights b over landmarks u; at a laplacian's kinks, it
+    is the mean of both sides.
 
     Examples
     --------
@@ -86,20 +79,18 @@ def mean_squared_gradient(model: Any, X: Any = None, *, sample_weight: Any = Non
     >>> from aucmax import KernelAUCClassifier
     >>> from aucmax.inspection.importance import mean_squared_gradient
     >>> X = np.random.default_rng(0).normal(size=(400, 3))
-    >>> y = X[:, 1] ** 2 > 1  # neither the first nor the third says anything
+    >>> y = X[:, 1] ** 2 > 1  # the other columns are noise
     >>> model = KernelAUCClassifier(n_landmarks=100, random_state=0).fit(X, y)
     >>> found = mean_squared_gradient(model, X)
     >>> found.names[found.order[0]], bool(found.share[1] > 0.9)
     ('1', True)
     """
     rows, fitted, names, owner = _unwrap(model, X)
-    used = np.flatnonzero(owner >= 0)
-    membership = sparse.csr_array(
-        (np.ones(used.size), (used, owner[used])), shape=(owner.size, len(names))
-    )
+    used, shape = np.flatnonzero(owner >= 0), (owner.size, len(names))
+    membership = sparse.csr_array((np.ones(used.size), (used, owner[used])), shape=shape)
     weight = check_weight(sample_weight, rows.shape[0])
     rows, _, weight = drop_absent(rows, None, weight)
-    with np.errstate(over="ignore", invalid="ignore"):  # found and named below
+    with np.errstate(over="ignore", invalid="ignore"):  # checked below
         squares = _squared_gradients(fitted, rows, membership)
     finite = np.isfinite(squares).all(axis=1)
     if not finite.all():
@@ -109,21 +100,20 @@ def mean_squared_gradient(model: Any, X: Any = None, *, sample_weight: Any = Non
         )
     share = weight / weight.sum()
     value = share @ squares
-    error = np.sqrt((share**2) @ (squares - value) ** 2)
-    return Importance(names, value, error)
+    return Importance(names, value, np.sqrt((share**2) @ (squares - value) ** 2))
 
 
 def _squared_gradients(fitted: Any, X: Any, membership: Any) -> np.ndarray:
-    """The squared derivative of the score by each column of the table, for each row."""
-    gradient, rows = _gradient(fitted, X)
+    """Return the squared derivative of the score by each column of the table, for each row."""
+    coef = np.asarray(getattr(fitted, "coef_", getattr(fitted, "dual_coef_", np.empty((1, 0)))))
+    gradient, rows = _gradient(fitted, coef, X)
     squares = np.empty((rows.shape[0], membership.shape[1]))
 
     def work(block: slice) -> None:
-        dense = rows[block].toarray() if is_sparse(rows) else rows[block]
-        by_class = gradient(dense)
+        by_class = gradient(rows[block].toarray() if is_sparse(rows) else rows[block])
         squares[block] = np.mean([each**2 for each in by_class], axis=0) @ membership
 
-    over_blocks(work, rows.shape[0], 8 * (4 * rows.shape[1] + _width(fitted)))
+    over_blocks(work, rows.shape[0], 8 * (4 * rows.shape[1] + 3 * int(coef.shape[1])))
     return squares
 
 
@@ -136,20 +126,19 @@ def permutation_importance(
     sample_weight: Any = None,
     random_state: Any = None,
 ) -> Importance:
-    """What AUC falls by, on average, when a column's values are shuffled among the rows.
+    """Measure the mean loss of AUC when a column's values are shuffled among the rows.
 
-    Scikit-learn's ``permutation_importance`` with AUC for the score. All that was made of one column of
-    a table is shuffled together.
+    All features of one column of a table are shuffled together.
 
     Parameters
     ----------
     model : fitted two-class classifier, or a fitted ``TableModel``
     X : array or data frame of shape (n, d)
-        Rows the model was not fitted to: on others it tells what was learnt by heart.
+        Rows that the model was not fitted to; training rows show what it has memorised.
     y : array of shape (n,)
     n_repeats : int, default=5
     sample_weight : array of shape (n,), optional
-    random_state : int, RandomState or None, default=None
+    random_state : int, RandomState or None
 
     Examples
     --------
@@ -166,93 +155,87 @@ def permutation_importance(
     from sklearn.inspection import permutation_importance as permute
 
     check_number("n_repeats", n_repeats, low=1, closed=True, integer=True)
-    if X is None:
-        raise ValueError("X must give rows to shuffle, best those that the model was not fitted to.")
     rows, fitted, names, owner = _unwrap(model, X)
-    if is_sparse(rows):
-        raise ValueError("X must be dense: a sparse matrix shuffled column by column is slow.")
-    classes = np.asarray(model.classes_)
-    if classes.size != 2:
-        raise ValueError(f"permutation_importance is for two classes; the model has {classes.size}.")
-    check_labels(y)
-    if np.shape(y) != (rows.shape[0],):
-        raise ValueError(f"y has shape {np.shape(y)} for {rows.shape[0]} rows of X.")
-    positive = np.asarray(y) == getattr(model, "positive_label_", classes[1])
-    # What is shuffled is row numbers, a column of them for each column of the table: the numbers made
-    # of it then move together, and the table is prepared once.
+    positive = _check_shuffled(model, X, rows, y)
+    weight = None if sample_weight is None else check_weight(sample_weight, rows.shape[0])
+    # Row numbers are shuffled, in one column for each column of the table. So the features of a column
+    # move together, and the table is prepared once.
     numbers = np.repeat(np.arange(rows.shape[0])[:, None], len(names), axis=1)
 
     def auc(_: Any, numbers: np.ndarray, positive: np.ndarray, sample_weight: Any = None) -> float:
         shuffled = rows.copy()
         for feature in np.flatnonzero(owner >= 0):
             shuffled[:, feature] = rows[numbers[:, owner[feature]], feature]
-        scores = fitted.decision_function(shuffled)
-        return roc_auc(positive, scores, sample_weight=sample_weight)
+        return roc_auc(positive, fitted.decision_function(shuffled), sample_weight=sample_weight)
 
-    result = permute(
-        fitted,
-        numbers,
-        positive,
-        scoring=auc,
-        n_repeats=n_repeats,
-        sample_weight=None if sample_weight is None else check_weight(sample_weight, rows.shape[0]),
-        random_state=random_state,
-    )
+    options = {"n_repeats": n_repeats, "sample_weight": weight, "random_state": random_state}
+    result = permute(fitted, numbers, positive, scoring=auc, **options)
     spread = result.importances.std(axis=1, ddof=1) if n_repeats > 1 else np.full(len(names), np.nan)
     return Importance(names, result.importances_mean, spread / np.sqrt(n_repeats))
 
 
+def _check_shuffled(model: Any, X: Any, rows: Any, y: Any) -> np.ndarray:
+    """Return which rows are positive, after checking that their columns can be shuffled."""
+    if X is None:
+        raise ValueError("X must hold rows to shuffle, preferably rows the model was not fitted to.")
+    if is_sparse(rows):
+        raise ValueError("X must be dense, because shuffling columns of a sparse matrix is slow.")
+    classes = np.asarray(model.classes_)
+    if classes.size != 2:
+        raise ValueError(f"permutation_importance needs two classes; the model has {classes.size}.")
+    check_labels(y)
+    if np.shape(y) != (rows.shape[0],):
+        raise ValueError(f"y has shape {np.shape(y)} for {rows.shape[0]} rows of X.")
+    return np.asarray(np.asarray(y) == getattr(model, "positive_label_", classes[1]))
+
+
 def _unwrap(model: Any, X: Any) -> tuple[Any, Any, list[str], np.ndarray]:
-    """Rows of features, their classifier, names of columns, and the column of each feature, or -1."""
+    """Return rows of features, their classifier, column names, and the column of each feature or -1."""
     check_is_fitted(model)
     if not hasattr(model, "columns_"):
         rows = _landmark_rows(model) if X is None else check_rows(model, X, reset=False)
         names = getattr(model, "feature_names_in_", range(rows.shape[1]))
         return rows, model, [str(name) for name in names], np.arange(rows.shape[1])
     used = [column for column in model.columns_ if column["features"]]
-    place = {name: i for i, name in enumerate(model.feature_names_)}
-    owner = np.full(len(model.feature_names_), -1)
-    for i, column in enumerate(used):
-        owner[[place[name] for name in column["features"]]] = i
+    owners = {name: i for i, column in enumerate(used) for name in column["features"]}
+    owner = np.array([owners.get(name, -1) for name in model.feature_names_])
     rows = _landmark_rows(model.model_) if X is None else model.features(X)
     return rows, model.model_, [column["name"] for column in used], owner
 
 
 def _landmark_rows(model: Any) -> np.ndarray:
-    """The landmarks in the units of the table."""
+    """Return the landmarks in the units of the table."""
     landmarks = getattr(getattr(model, "feature_map_", None), "landmarks_", None)
     if landmarks is None:
-        raise ValueError(f"This {type(model).__name__} has no landmarks: X must give rows.")
+        raise ValueError(f"This {type(model).__name__} has no landmarks, so X must hold rows.")
     scaler = model.scaler_
     return landmarks if scaler is None else np.asarray(scaler.inverse_transform(landmarks))
 
 
-def _gradient(model: Any, X: Any) -> tuple[Callable[[np.ndarray], Sequence[np.ndarray]], Any]:
-    """A function from dense rows (m, d) to the gradients (m, d) of each score, and the rows for it."""
+def _gradient(
+    model: Any, coef: np.ndarray, X: Any
+) -> tuple[Callable[[np.ndarray], Sequence[np.ndarray]], Any]:
+    """Return a function from dense rows (m, d) to the gradients (m, d) of each score, and its rows."""
     scaler = getattr(model, "scaler_", None)
     machine = getattr(model, "feature_map_", model)
     points = getattr(machine, "landmarks_", getattr(machine, "support_rows_", None))
-    coef = getattr(model, "coef_", getattr(model, "dual_coef_", None))
     if isinstance(machine, FourierFeatures) or points is not None:
-        rows = scale_rows(scaler, X)
         metric = scaler.metric if isinstance(scaler, MetricScaler) else None
         plain = scaler.scaler if isinstance(scaler, MetricScaler) else scaler
         unit = _deviation(X) if plain is None else 1.0
         if isinstance(machine, NystroemFeatures):
             machine = machine.filler(np.float64)
         elif points is not None:
-            machine = LandmarkKernel(
-                points, machine.kernel, machine.gamma_, machine.degree, machine.coef0
-            )
-        return lambda Z: [
-            unit * unstretched(each, metric) for each in machine.gradients(Z, np.asarray(coef))
-        ], rows
-    if coef is not None and coef.shape[1] == X.shape[1]:
+            kernel = (machine.kernel, machine.gamma_, machine.degree, machine.coef0)
+            machine = LandmarkKernel(points, *kernel)
+        rows = scale_rows(scaler, X)
+        return lambda Z: [unit * unstretched(g, metric) for g in machine.gradients(Z, coef)], rows
+    if coef.size and coef.shape[1] == X.shape[1]:
         unit = _deviation(X) if scaler is None else scaler.scale_
         return lambda Z: [np.broadcast_to(each * unit, Z.shape) for each in coef], X
     raise ValueError(
-        f"There is no gradient for {type(model).__name__}: it is known for this package's classifiers. "
-        "Use permutation_importance."
+        f"There is no gradient for {type(model).__name__}, only for classifiers of this package. Use "
+        "permutation_importance."
     )
 
 
@@ -261,9 +244,3 @@ def _deviation(X: Any) -> np.ndarray:
         return np.asarray(X.std(axis=0))
     mean = np.asarray(X.mean(axis=0)).ravel()
     return np.sqrt(np.maximum(np.asarray(X.multiply(X).mean(axis=0)).ravel() - mean**2, 0.0))
-
-
-def _width(model: Any) -> int:
-    """Numbers held for each row while its gradient is taken."""
-    coef = getattr(model, "coef_", getattr(model, "dual_coef_", np.empty((1, 1))))
-    return 3 * int(coef.shape[1])

@@ -1,7 +1,5 @@
 """A report on a model: one HTML file that needs nothing else."""
 
-from __future__ import annotations
-
 from aucmax.report.page import write_report
 
 __all__ = ["write_report"]

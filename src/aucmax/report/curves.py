@@ -1,9 +1,8 @@
-"""The numbers behind a report's curves: cuts of the ranking, with exact counts at each.
+"""The numbers behind a report's curves and its slider: exact counts at cuts of the ranking.
 
-A cut calls the rows at or above a threshold positive. Of many distinct scores at most
-:data:`MOST_CUTS` cuts are kept, spread evenly over the positives, over the negatives and, by ratio,
-over the number of rows called positive, so that no curve loses its shape and rare positives keep
-theirs. Counts at the cuts that are kept are exact: only their number is less.
+A cut labels the rows at or above a threshold positive. If there are more than :data:`MOST_CUTS` cuts, a
+selection is used. It is spread evenly over the positives, over the negatives and, by ratio, over the
+number of rows labelled positive, so that each curve keeps its shape even if positives are rare.
 """
 
 from __future__ import annotations
@@ -18,26 +17,24 @@ from aucmax.metrics.cutoffs import sweep
 from aucmax.metrics.scored_rows import check_scored, effective_rows, share_interval
 
 MOST_CUTS = 1000
-
-#: Draws of the ROC curve for its band, and points of the band.
-DRAWS = 1000
+DRAWS = 1000  #: ROC curves drawn at random for the band.
 _BAND_POINTS = 201
 
 
 @dataclass(frozen=True)
 class Cuts:
-    """Cuts from the highest threshold, where no row is positive, to the lowest, where all are."""
+    """Cuts from the highest threshold, with no row positive, to the lowest, with all rows positive."""
 
     threshold: np.ndarray
-    tp: np.ndarray  #: weight of positives at or above
+    tp: np.ndarray  #: weight of positives at or above the threshold
     fp: np.ndarray
-    positives: float  #: weight of all
+    positives: float  #: weight of all positives
     negatives: float
-    start: int  #: the cut to begin with: the model's own threshold
-    recall_rows: float  #: positives, as rows of equal weight
+    start: int  #: index of the cut at the model's own threshold
+    recall_rows: float  #: effective number of positives
     fpr_rows: float
-    called_rows: np.ndarray  #: rows called positive at each cut, as rows of equal weight
-    distinct: int  #: all cuts there are
+    called_rows: np.ndarray  #: effective number of rows labelled positive at each cut
+    distinct: int  #: number of cuts before the selection
 
     @property
     def recall(self) -> np.ndarray:
@@ -49,12 +46,12 @@ class Cuts:
 
     @property
     def called(self) -> np.ndarray:
-        """Share of all rows that are called positive."""
+        """Share of all rows that are labelled positive."""
         return (self.tp + self.fp) / (self.positives + self.negatives)
 
     @property
     def precision(self) -> np.ndarray:
-        """NaN where no row is called positive."""
+        """NaN where no row is labelled positive."""
         total = self.tp + self.fp
         return np.divide(self.tp, total, out=np.full(total.size, np.nan), where=total > 0)
 
@@ -63,62 +60,51 @@ class Cuts:
         return self.positives / (self.positives + self.negatives)
 
     def intervals(self, confidence: float = 0.95) -> dict[str, list[tuple[float, float]]]:
-        """Exact bounds (Clopper and Pearson's) of precision, recall and false-positive rate."""
+        """Return exact (Clopper-Pearson) bounds of precision, recall and false-positive rate."""
+        rates = {
+            "precision": (np.nan_to_num(self.precision), self.called_rows),
+            "recall": (self.recall, np.full(self.tp.size, self.recall_rows)),
+            "fpr": (self.fpr, np.full(self.tp.size, self.fpr_rows)),
+        }
         return {
-            "precision": [
-                share_interval(0.0 if math.isnan(share) else share, rows, confidence)
-                for share, rows in zip(self.precision, self.called_rows, strict=True)
-            ],
-            "recall": [share_interval(share, self.recall_rows, confidence) for share in self.recall],
-            "fpr": [share_interval(share, self.fpr_rows, confidence) for share in self.fpr],
+            name: [share_interval(share, n, confidence) for share, n in zip(shares, rows, strict=True)]
+            for name, (shares, rows) in rates.items()
         }
 
 
 def make_cuts(
     positive: Any,
     scores: Any,
-    sample_weight: Any = None,
+    weight: Any = None,
     *,
     threshold: float | None = None,
     most: int = MOST_CUTS,
 ) -> Cuts:
-    """Cuts of scored rows, one of them at ``threshold`` (or, without one, where recall less
-    false-positive rate is largest)."""
-    positive, scores, weight = check_scored(positive, scores, sample_weight)
+    """Return cuts of rows, one of them at ``threshold`` (by default that of the Youden index)."""
+    positive, scores, weight = check_scored(positive, scores, weight)
     cuts = sweep(positive, scores, weight)
-    tp, fp, distinct, cut = cuts.tp, cuts.fp, cuts.distinct, cuts.thresholds()
-    squared = cuts.totals(weight**2, positive) + cuts.totals(weight**2, ~positive)
+    tp, fp = cuts.tp, cuts.fp
     if threshold is None:
         at = int(np.argmax(tp / tp[-1] - fp / fp[-1]))
     else:
-        at = int(np.searchsorted(-distinct, -threshold, "right"))  # scores at or above it
-    keep = _thin(tp, fp, most, at)
-    start = int(np.searchsorted(keep, at))
-    kept = cut[keep]
+        at = int(np.searchsorted(-cuts.distinct, -threshold, "right"))  # scores at or above it
+    chosen = _select(tp, fp, most, at)
+    start, thresholds = int(np.searchsorted(chosen, at)), cuts.thresholds()[chosen]
     if threshold is not None:
-        kept[start] = threshold
-    squares = squared[keep]
-    called = (tp + fp)[keep]
-    return Cuts(
-        kept,
-        tp[keep],
-        fp[keep],
-        float(tp[-1]),
-        float(fp[-1]),
-        start,
-        effective_rows(weight[positive]),
-        effective_rows(weight[~positive]),
-        np.divide(called**2, squares, out=np.zeros_like(called), where=squares > 0),
-        tp.size,
-    )
+        thresholds[start] = threshold
+    squares = cuts.totals(weight**2, positive) + cuts.totals(weight**2, ~positive)
+    squares, called = squares[chosen], (tp + fp)[chosen]
+    called_rows = np.divide(called**2, squares, out=np.zeros_like(called), where=squares > 0)
+    totals, n = (float(tp[-1]), float(fp[-1])), tp.size
+    class_rows = (effective_rows(weight[positive]), effective_rows(weight[~positive]))
+    return Cuts(thresholds, tp[chosen], fp[chosen], *totals, start, *class_rows, called_rows, n)
 
 
-def _thin(tp: np.ndarray, fp: np.ndarray, most: int, at: int) -> np.ndarray:
-    """Indices of the cuts to keep: the ends, ``at`` and others evenly."""
+def _select(tp: np.ndarray, fp: np.ndarray, most: int, at: int) -> np.ndarray:
+    """Return the indices of at most ``most`` cuts: both ends, ``at``, and others evenly spread."""
     if tp.size <= most:
         return np.arange(tp.size)
-    each = (most - 3) // 3
-    called = tp + fp
+    each, called = (most - 3) // 3, tp + fp
     targets = (
         (tp, np.linspace(0.0, tp[-1], each)),
         (fp, np.linspace(0.0, fp[-1], each)),
@@ -126,6 +112,37 @@ def _thin(tp: np.ndarray, fp: np.ndarray, most: int, at: int) -> np.ndarray:
     )
     found = [np.searchsorted(counts, wanted) for counts, wanted in targets]
     return np.unique(np.clip(np.concatenate([*found, [0, at, tp.size - 1]]), 0, tp.size - 1))
+
+
+def slider_stops(model: Any, cuts: Cuts) -> dict[str, Any]:
+    """Return the cuts for the page's script, by rising threshold."""
+    kind, _, value = model.threshold_.aim.partition("=")
+    # The cost of a missed positive is that of the model's aim, or makes the default aim the cheapest.
+    ratio = float(value if kind == "cost" else f"{cuts.negatives / cuts.positives:.2g}")
+    whole = bool((np.mod(cuts.tp, 1) == 0).all() and (np.mod(cuts.fp, 1) == 0).all())
+    spread = float(cuts.threshold[0] - cuts.threshold[-1])
+    bounds = {
+        name: [[round(low, 5), round(high, 5)] for low, high in reversed(pairs)]
+        for name, pairs in cuts.intervals().items()
+    }
+    thresholds = cuts.threshold[::-1]
+    return {
+        "threshold": thresholds.tolist(),
+        "probability": [float(f"{p:.5g}") for p in model.calibrator_.predict(thresholds)],
+        "tp": _plain(cuts.tp[::-1], whole),
+        "fp": _plain(cuts.fp[::-1], whole),
+        "positives": _plain([cuts.positives], whole)[0],
+        "negatives": _plain([cuts.negatives], whole)[0],
+        **bounds,
+        "start": thresholds.size - 1 - cuts.start,
+        "ratio": ratio,
+        "digits": 0 if whole else 1,
+        "places": int(np.clip(3 - math.floor(math.log10(spread)), 0, 8)) if spread > 0 else 3,
+    }
+
+
+def _plain(values: Any, whole: bool) -> list[float]:
+    return [int(value) if whole else round(float(value), 6) for value in values]
 
 
 @dataclass(frozen=True)
@@ -138,54 +155,49 @@ class Band:
 
 
 def roc_band(cuts: Cuts, confidence: float = 0.95, seed: int = 0) -> Band:
-    """A pointwise band of the ROC curve: at each false-positive rate, bounds for the true-positive one.
+    """Return a pointwise band of the ROC curve.
 
-    Both classes are drawn anew: the shares of a class between neighbouring cuts are Dirichlet about
-    the counts, half a row beyond either end. At a single threshold that is Jeffreys' interval of a
-    share, so the band does not vanish where few positives are all ranked first, as that of a plain
-    bootstrap would; over all cuts it is a draw of the whole curve.
+    The shares of each class between neighbouring cuts are drawn from a Dirichlet distribution around
+    the counts, with half a row beyond either end. At a single threshold this gives Jeffreys' interval
+    of a share. So the band keeps its width where few positives are all ranked first, where that of a
+    plain bootstrap would vanish.
     """
     rng = np.random.default_rng(seed)
 
     def draw(counts: np.ndarray, total: float, rows: float) -> np.ndarray:
         shape = np.concatenate([[0.5], np.diff(counts) * (rows / total), [0.5]])
-        # A gamma variable of shape 0 is 0: cuts between which this class has no row.
-        steps = rng.standard_gamma(shape, size=(DRAWS, shape.size))
-        reached = np.cumsum(steps, axis=1)
+        # A gamma variable of shape 0 is 0, as it should be between cuts without a row of this class.
+        reached = np.cumsum(rng.standard_gamma(shape, size=(DRAWS, shape.size)), axis=1)
         return reached / reached[:, -1:]
 
     true = draw(cuts.tp, cuts.positives, cuts.recall_rows)
     false = draw(cuts.fp, cuts.negatives, cuts.fpr_rows)
-    grid = np.linspace(0.0, 1.0, _BAND_POINTS) ** 2  # finer at the left, where it is read
+    grid = np.linspace(0.0, 1.0, _BAND_POINTS) ** 2  # finer on the left, which matters most
     curves = np.array([np.interp(grid, f, t) for f, t in zip(false, true, strict=True)])
     tail = 0.5 * (1.0 - confidence)
-    low, high = np.quantile(curves, [tail, 1.0 - tail], axis=0)
-    return Band(grid, low, high)
+    return Band(grid, *np.quantile(curves, [tail, 1.0 - tail], axis=0))
 
 
 @dataclass(frozen=True)
 class Histogram:
-    """Share of each class's rows in bins of the score; rows beyond the ends are in the end bins."""
+    """The share of each class's rows in bins of the score; rows beyond the ends are in the end bins."""
 
     edges: np.ndarray
     positive: np.ndarray
     negative: np.ndarray
 
 
-def score_histogram(
-    positive: np.ndarray, scores: np.ndarray, weight: np.ndarray, bins: int | None = None
-) -> Histogram:
-    """Bins over all but the outermost thousandth of either class; by the smaller one, 15 to 50."""
-    if bins is None:
-        bins = int(np.clip(2.0 * np.cbrt(min(positive.sum(), (~positive).sum())), 15, 50))
-    ends = np.concatenate([np.quantile(scores[of], [0.001, 0.999]) for of in (positive, ~positive)])
+def score_histogram(positive: np.ndarray, scores: np.ndarray, weight: np.ndarray) -> Histogram:
+    """Bin all but the outermost thousandth of each class, in 15 to 50 bins by the smaller class."""
+    classes = (positive, ~positive)
+    bins = int(np.clip(2.0 * np.cbrt(min(rows.sum() for rows in classes)), 15, 50))
+    ends = np.concatenate([np.quantile(scores[rows], [0.001, 0.999]) for rows in classes])
     low, high = float(ends.min()), float(ends.max())
     if high <= low:
         low, high = low - 0.5, high + 0.5
     edges = np.linspace(low, high, bins + 1)
-    shares = []
-    for of in (positive, ~positive):
-        inside = np.clip(scores[of], low, high)
-        counts = np.histogram(inside, bins=edges, weights=weight[of])[0]
-        shares.append(counts / weight[of].sum())
-    return Histogram(edges, *shares)
+    inside = np.clip(scores, low, high)
+    counts = [np.histogram(inside[rows], edges, weights=weight[rows])[0] for rows in classes]
+    return Histogram(
+        edges, *(count / weight[rows].sum() for count, rows in zip(counts, classes, strict=True))
+    )

@@ -23,7 +23,7 @@
 
   const svgNode = (name) => document.createElementNS("http://www.w3.org/2000/svg", name);
 
-  // Dots on the curves and a line among the scores. Each plot tells where its axes lie.
+  // Dots on the curves and a line among the scores. Each plot carries the position of its axes.
   const markers = Array.from(document.querySelectorAll("[data-marker]"), (plot) => {
     const [left, top, right, bottom] = plot.dataset.box.split(" ").map(Number);
     const [from, high, to, low] = plot.dataset.limits.split(" ").map(Number);
@@ -39,9 +39,9 @@
       node.setAttribute("y1", top);
       node.setAttribute("y2", bottom);
       return (i) => {
-        const place = Math.min(Math.max(x(stops.threshold[i]), left), right);
-        node.setAttribute("x1", place);
-        node.setAttribute("x2", place);
+        const position = Math.min(Math.max(x(stops.threshold[i]), left), right);
+        node.setAttribute("x1", position);
+        node.setAttribute("x2", position);
       };
     }
     node.setAttribute("r", 4.2);
@@ -68,31 +68,31 @@
     const tp = stops.tp[i];
     const fp = stops.fp[i];
     const called = tp + fp;
-    const say = (id, text) => {
+    const write = (id, text) => {
       at("out-" + id).textContent = text;
     };
     const precision = called > 0 ? tp / called : null;
-    say("threshold", stops.threshold[i].toFixed(stops.places));
-    say("probability", percent(stops.probability[i]));
-    say("tp", count(tp));
-    say("fn", count(positives - tp));
-    say("fp", count(fp));
-    say("tn", count(negatives - fp));
-    say("precision", percent(precision));
-    say("recall", percent(tp / positives));
-    say("fpr", percent(fp / negatives));
-    say("called", percent(called / rows));
-    say("cost", count(cost(i)));
-    say("precision-range", precision === null ? "" : range(stops.precision[i]));
-    say("recall-range", range(stops.recall[i]));
-    say("fpr-range", range(stops.fpr[i]));
-    say("called-range", count(called) + " of " + count(rows));
-    say("cost-range", ((100 * cost(i)) / rows).toFixed(1) + " per 100 rows");
+    write("threshold", stops.threshold[i].toFixed(stops.places));
+    write("probability", percent(stops.probability[i]));
+    write("tp", count(tp));
+    write("fn", count(positives - tp));
+    write("fp", count(fp));
+    write("tn", count(negatives - fp));
+    write("precision", percent(precision));
+    write("recall", percent(tp / positives));
+    write("fpr", percent(fp / negatives));
+    write("called", percent(called / rows));
+    write("cost", count(cost(i)));
+    write("precision-range", precision === null ? "" : range(stops.precision[i]));
+    write("recall-range", range(stops.recall[i]));
+    write("fpr-range", range(stops.fpr[i]));
+    write("called-range", count(called) + " of " + count(rows));
+    write("cost-range", ((100 * cost(i)) / rows).toFixed(1) + " per 100 rows");
     const summary =
       called > 0
-        ? count(called) + " of " + count(rows) + " rows are called positive, and " + count(tp) + " of them are; " +
+        ? count(called) + " of " + count(rows) + " rows are labelled positive, " + count(tp) + " of them correctly; " +
           count(positives - tp) + " of " + count(positives) + " positives are missed."
-        : "No row is called positive, and all " + count(positives) + " positives are missed.";
+        : "No row is labelled positive, and all " + count(positives) + " positives are missed.";
     at("summary").textContent = summary;
     slider.setAttribute(
       "aria-valuetext",
@@ -112,7 +112,7 @@
   at("to-model").addEventListener("click", () => go(stops.start));
   at("to-cheapest").addEventListener("click", () => {
     let best = 0;
-    for (let i = 1; i < stops.tp.length; i++) if (cost(i) <= cost(best)) best = i; // of equals, fewer alarms
+    for (let i = 1; i < stops.tp.length; i++) if (cost(i) <= cost(best)) best = i; // of equal costs, fewer alarms
     go(best);
   });
   show();

@@ -1,7 +1,5 @@
 """Models of tables as they come: numbers, yes and no, categories, holes; files and frames."""
 
-from __future__ import annotations
-
 from aucmax.reading.frames import TableError
 from aucmax.reading.read import read_table, table_batches
 from aucmax.tables.fit_table_file import fit_table, plan_table

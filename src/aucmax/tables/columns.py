@@ -1,25 +1,24 @@
-"""Frames in the form that was learnt from, and the scikit-learn preprocessor that takes them.
+"""Bring a table into its normal form, and turn that form into numeric features.
 
-A frame is first brought to its *normal form* (:func:`normal_frame`): the columns in use, in the order
-of the training table; numbers and booleans as Float32 with NaN where a value is missing; categories as
-text without blanks around it, "" where a value is missing.
+The *normal form* (:func:`normal_frame`) has the columns that the model uses, in the order of the
+training table. Numbers and booleans are Float32, with NaN for a missing value. Categories are text
+without surrounding blanks, with "" for a missing value.
 
-From there on only three scikit-learn classes are used, so that a model file and an ONNX graph can hold
-them: a ``ColumnTransformer`` of
+A ``ColumnTransformer`` with two parts makes features of it. Both are scikit-learn classes that a model
+file and an ONNX graph can hold:
 
-- ``SimpleImputer(strategy="median", add_indicator=True)`` over numbers and booleans, named "numbers": a
-  column with holes in training gets a second feature that says where they were;
-- ``OneHotEncoder`` over categories, named "categories", with the levels kept given by name. Where rare
-  levels were pooled, :data:`RARE` is the last of them: no value can be equal to it, and every level not
-  kept, an unseen one as well, is encoded as it.
+- "numbers" is ``SimpleImputer(strategy="median", add_indicator=True)``: a column with missing values
+  in training gets a second feature that marks them;
+- "categories" is a ``OneHotEncoder`` with explicit levels. If rare levels were pooled, the last level
+  is :data:`RARE`. No value equals it; all levels that are not listed are encoded as it.
 
-The preprocessor is the specification. :func:`features` computes the same numbers from its fitted parts
-by polars, about ten times as fast.
+The preprocessor defines the features. :func:`features` computes the same numbers from its fitted parts
+with polars, about ten times as fast.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -31,194 +30,169 @@ from sklearn.preprocessing import OneHotEncoder
 from aucmax.reading.frames import RowError, TableError, check_names, quoted, shown
 from aucmax.reading.text import as_boolean, as_number, clean_text, without_marks
 
-__all__ = ["RARE", "features", "make_preprocessor", "normal_frame", "reading_schema"]
-
-#: The pooled rare levels among an encoder's categories; the blank in front keeps it apart from values.
-RARE = " (rare)"
-
-#: What is known of a column: see ``columns_`` of TableModel.
-Column = dict[str, Any]
+RARE = " (rare)"  #: The level of all pooled values; no cleaned value starts with a blank.
+Column = dict[str, Any]  #: The profile of one column: see ``columns_`` of TableModel.
+_NUMERIC, _CATEGORY = ("number", "boolean"), ("category",)
 
 
-# --- the normal form
+def used(columns: Sequence[Column], kinds: Sequence[str] = _NUMERIC + _CATEGORY) -> list[Column]:
+    """Select the columns that become features, all or those of some kinds."""
+    return [column for column in columns if column["kind"] in kinds]
 
 
 def to_float(series: pl.Series, name: str, first_row: int = 0) -> pl.Series:
-    """A number or boolean column as Float32 with nulls; infinity is refused with its row."""
+    """Convert a number or boolean column to Float32 with nulls; refuse infinity and name its row."""
     values = series.cast(pl.Float32, strict=False)
-    array = values.to_numpy()  # by NumPy: a call of polars takes ten times as long on few rows
+    array = values.to_numpy()  # NumPy, because a polars call takes ten times as long on few rows
     if np.isinf(array).any():
         row = int(np.isinf(array).argmax())
         raise RowError(
-            f"Column {name!r} holds {series[row]} in row {RowError.ROW}, and numbers must be "
-            "finite and at most 3.4e38; mend it or leave it empty.",
+            f"Column {name!r} holds {series[row]} in row {RowError.ROW}; numbers must be finite and at "
+            "most 3.4e38. Correct the value or leave it empty.",
             first_row + row,
         )
-    if np.isnan(array).sum() > values.null_count():
-        values = values.fill_nan(None)
-    return values
+    return values.fill_nan(None) if np.isnan(array).sum() > values.null_count() else values
 
 
 def normal_frame(frame: pl.DataFrame, columns: Sequence[Column], *, first_row: int = 0) -> pl.DataFrame:
-    """A frame as the preprocessor takes it: columns of training, in its order, of its types.
+    """Bring a table into the normal form that the preprocessor takes.
 
-    Other columns are left aside. A column of another type is cast where every value allows it, and
-    refused with row and value where one does not; ``first_row`` is the number of the frame's first
-    row, for such errors.
+    Extra columns are ignored. A column of another type is cast, and an error names the first value that
+    cannot be cast; ``first_row`` is the number of the frame's first row.
     """
-    used = [column for column in columns if column["kind"] != "dropped"]
-    check_names(frame.columns, [column["name"] for column in used], "the model was trained on")
-    return pl.DataFrame(
-        {column["name"]: _normal_column(frame[column["name"]], column, first_row) for column in used}
-    )
+    names = [column["name"] for column in used(columns)]
+    check_names(frame.columns, names, "the model was trained on")
+    normal = [_normal_column(frame[column["name"]], column, first_row) for column in used(columns)]
+    return pl.DataFrame(dict(zip(names, normal, strict=True)))
 
 
 def _normal_column(series: pl.Series, column: Column, first_row: int) -> pl.Series:
-    name, kind = column["name"], series.dtype
+    name, dtype = column["name"], series.dtype
     if column["kind"] == "category":
-        if (
-            kind.is_float()
-            and (series.is_null() | (series.fill_nan(None) % 1 == 0).fill_null(True)).all()
-        ):
-            series = series.fill_nan(None).cast(pl.Int64, strict=False)  # 1.0 for the level 1
-        elif kind.is_temporal() or kind.is_nested() or kind in (pl.Binary, pl.Object):
-            raise TableError(
-                f"Column {name!r} is of type {kind} here, and held the categories "
-                f"{quoted(column['levels'])} in training; make it text."
-            )
-        return clean_text(series).fill_null("")
-    if kind == pl.Null:
-        return pl.Series(name, np.full(len(series), np.nan, np.float32))
-    if kind == pl.Boolean or kind.is_numeric():
-        values = to_float(series, name, first_row)
-    else:
-        text = (
-            clean_text(series)
-            if kind in (pl.String, pl.Categorical, pl.Enum)
-            else series.cast(pl.String)
-        )
+        return _level_text(series, column)
+    if not (dtype.is_numeric() or dtype in (pl.Boolean, pl.Null)):
+        text = clean_text(series)
         if column["kind"] == "boolean":
-            read = as_boolean(text)
+            expected, series = "true or false", as_boolean(text)
         else:
             text = without_marks(text)
-            read = as_number(text, column.get("written", "plain"))
-        bad = text.is_not_null() & read.is_null()
+            expected, series = "a number", as_number(text, column.get("written", "plain"))
+        bad = text.is_not_null() & series.is_null()
         if bad.any():
             row = int(bad.arg_max() or 0)
-            what = "true or false" if column["kind"] == "boolean" else "a number"
             raise RowError(
-                f"Column {name!r} holds {shown(text[row])} in row {RowError.ROW}, where training had "
-                f"{what}; mend it or leave it empty.",
+                f"Column {name!r} holds {shown(text[row])} in row {RowError.ROW}, but {expected} in "
+                "training. Correct the value or leave it empty.",
                 first_row + row,
             )
-        values = to_float(read, name, first_row)
+    values = to_float(series, name, first_row)
     return (values.fill_null(float("nan")) if values.null_count() else values).alias(name)
 
 
+def _level_text(series: pl.Series, column: Column) -> pl.Series:
+    dtype = series.dtype
+    if dtype.is_temporal() or dtype.is_nested() or dtype in (pl.Binary, pl.Object):
+        raise TableError(
+            f"Column {column['name']!r} is of type {dtype} here, and held the categories "
+            f"{quoted(column['levels'])} in training; convert it to text."
+        )
+    if dtype.is_float():
+        series = series.fill_nan(None)
+        if (series.drop_nulls() % 1 == 0).all():
+            series = series.cast(pl.Int64, strict=False)  # so that 1.0 is the level "1"
+    return clean_text(series).fill_null("")
+
+
 def reading_schema(columns: Sequence[Column]) -> dict[str, Any]:
-    """Types to read a text file's columns in, the same for every batch of it."""
-    return {column["name"]: pl.String for column in columns if column["kind"] != "dropped"} | {
+    """Return the types in which to read a text file's columns, the same for every batch of it."""
+    return {
         column["name"]: pl.Float64
-        for column in columns
         if column["kind"] == "number" and "written" not in column
+        else pl.String
+        for column in used(columns)
     }
 
 
-# --- the preprocessor
-
-
 def make_preprocessor(columns: Sequence[Column]) -> ColumnTransformer:
-    """The scikit-learn preprocessor of columns studied, over frames in normal form.
+    """Make the scikit-learn preprocessor of profiled columns, for frames in normal form.
 
-    It is fitted to a few made rows with the medians, holes and levels of the table: they are all it
-    learns, and its own way to them is slow.
+    It is fitted to a few synthetic rows with the medians, missing values and levels of the table. They
+    are all that it learns, and fitting it to the whole table is slow.
     """
-    numbers = [column for column in columns if column["kind"] in ("number", "boolean")]
-    categories = [column for column in columns if column["kind"] == "category"]
+    numbers, categories = used(columns, _NUMERIC), used(columns, _CATEGORY)
     if not columns:
-        raise TableError("There is no column to learn from beside the target.")
+        raise TableError("The table has no column besides the target to learn from.")
     if not numbers and not categories:
-        raise TableError(
-            "No column is left to learn from: "
-            + "; ".join(f"{column['name']!r} is {column['treatment']}" for column in columns[:5])
-            + "."
-        )
-    kept = [_encoder_levels(column) for column in categories]
-    height = max([2, *map(len, kept)])
-    made: dict[str, Any] = {}
+        reasons = "; ".join(f"{column['name']!r} is {column['treatment']}" for column in columns[:5])
+        raise TableError(f"No column is left to learn from: {reasons}.")
+    levels = [_encoder_levels(column) for column in categories]
+    height = max([2, *map(len, levels)])
+    table: dict[str, Any] = {}
     for column in numbers:
         values = np.full(height, column["median"], np.float32)
         values[0] = np.nan if column["missing"] else values[0]
-        made[column["name"]] = values
-    for column, levels in zip(categories, kept, strict=True):
-        seen = [level for level in levels if level != RARE]
-        made[column["name"]] = [seen[i % len(seen)] for i in range(height)]
-    # By position: scikit-learn looks up each name in the list of all.
+        table[column["name"]] = values
+    for column, named in zip(categories, levels, strict=True):
+        seen = [level for level in named if level != RARE]
+        table[column["name"]] = [seen[i % len(seen)] for i in range(height)]
+    # Columns are given by position: scikit-learn searches for each name in the list of all.
     parts: list[tuple[str, Any, list[int]]] = []
     if numbers:
         imputer = SimpleImputer(strategy="median", add_indicator=True)
         parts.append(("numbers", imputer, list(range(len(numbers)))))
     if categories:
         encoder = OneHotEncoder(
-            categories=kept,
-            min_frequency=1,  # below it is only RARE, which no row holds
+            categories=levels,
+            min_frequency=1,  # only RARE is less frequent: no row holds it
             handle_unknown="infrequent_if_exist",
             sparse_output=False,
             dtype=np.float32,
         )
-        parts.append(("categories", encoder, list(range(len(numbers), len(made)))))
+        parts.append(("categories", encoder, list(range(len(numbers), len(table)))))
     preprocessor = ColumnTransformer(parts, sparse_threshold=0.0, verbose_feature_names_out=False)
-    return preprocessor.set_output(transform="default").fit(pl.DataFrame(made))
+    return preprocessor.set_output(transform="default").fit(pl.DataFrame(table))
 
 
-def _encoder_levels(column: Mapping[str, Any]) -> list[str]:
-    """An encoder's categories: the levels kept, "" for missing, and the pool, as features are named."""
+def _encoder_levels(column: Column) -> list[str]:
+    """Return an encoder's categories: the levels, "" for missing values and RARE for pooled levels."""
     name, levels = column["name"], list(column["levels"])
-    rest = column["features"][len(levels) :]
-    levels += [""] if f"{name} is missing" in rest else []
-    return levels + ([RARE] if f"{name} is rare" in rest else [])
+    more = {f"{name} is missing": "", f"{name} is rare": RARE}
+    return levels + [more[feature] for feature in column["features"][len(levels) :]]
 
 
 def feature_names(columns: Sequence[Column]) -> list[str]:
-    """Names of the preprocessor's outputs, in its order."""
-    numbers = [column for column in columns if column["kind"] in ("number", "boolean")]
-    categories = [column for column in columns if column["kind"] == "category"]
-    return [
-        *(column["features"][0] for column in numbers),
-        *(column["features"][1] for column in numbers if len(column["features"]) > 1),
-        *(name for column in categories for name in column["features"]),
-    ]
+    """Return the names of the preprocessor's outputs, in their order."""
+    numbers = [column["features"] for column in used(columns, _NUMERIC)]
+    categories = [column["features"] for column in used(columns, _CATEGORY)]
+    firsts, rests = [names[:1] for names in numbers], [names[1:] for names in numbers]
+    return [name for names in [*firsts, *rests, *categories] for name in names]
 
 
 def features(preprocessor: ColumnTransformer, frame: pl.DataFrame) -> np.ndarray:
-    """What ``preprocessor.transform`` makes of a frame in normal form, as float32 in C order."""
+    """Compute ``preprocessor.transform`` of a frame in normal form, as float32 in C order."""
     names_in = preprocessor.feature_names_in_
-    parts = {
-        name: (part, [each if isinstance(each, str) else names_in[each] for each in columns])
-        for name, part, columns in preprocessor.transformers_
-        if name != "remainder"
-    }
-    made: list[np.ndarray] = []
-    if "numbers" in parts:
-        imputer, names = parts["numbers"]
-        numbers = pl.DataFrame([frame[name] for name in names]).to_numpy(order="c", writable=True)
-        missing = np.isnan(numbers)
-        np.copyto(numbers, imputer.statistics_.astype(np.float32), where=missing)
-        made.append(numbers)
-        if imputer.indicator_.features_.size:
-            made.append(missing[:, imputer.indicator_.features_].astype(np.float32))
-    if "categories" in parts:
-        encoder, names = parts["categories"]
-        made.append(_one_hot(frame, names, encoder.categories_))
-    return made[0] if len(made) == 1 else np.hstack(made)
+    parts: list[np.ndarray] = []
+    for part_name, part, columns in preprocessor.transformers_:
+        names = [each if isinstance(each, str) else names_in[each] for each in columns]
+        if part_name == "numbers":
+            numbers = pl.DataFrame([frame[name] for name in names]).to_numpy(order="c", writable=True)
+            missing = np.isnan(numbers)
+            np.copyto(numbers, part.statistics_.astype(np.float32), where=missing)
+            parts.append(numbers)
+            if part.indicator_.features_.size:
+                parts.append(missing[:, part.indicator_.features_].astype(np.float32))
+        elif part_name == "categories":
+            parts.append(_one_hot(frame, names, part.categories_))
+    return parts[0] if len(parts) == 1 else np.hstack(parts)
 
 
 def _one_hot(frame: pl.DataFrame, names: Sequence[str], categories: Sequence[Any]) -> np.ndarray:
-    made: list[pl.Expr] = []
+    tests: list[pl.Expr] = []
     for name, levels in zip(names, categories, strict=True):
-        kept = [level for level in levels if level != RARE]
-        made += [pl.col(name) == level for level in kept]
-        if len(kept) < len(levels):
-            made.append(~pl.col(name).is_in(kept))
-    named = [expression.cast(pl.Float32).alias(str(i)) for i, expression in enumerate(made)]
-    return frame.select(named).to_numpy(order="c")
+        seen = [level for level in levels if level != RARE]
+        tests += [pl.col(name) == level for level in seen]
+        if len(seen) < len(levels):
+            tests.append(~pl.col(name).is_in(seen))
+    return frame.select(test.cast(pl.Float32).alias(str(i)) for i, test in enumerate(tests)).to_numpy(
+        order="c"
+    )

@@ -1,4 +1,4 @@
-"""Fit a model to a table that has its target among the columns: a file or a frame."""
+"""Fit a model to a file or a frame that has its target among the columns."""
 
 from __future__ import annotations
 
@@ -7,14 +7,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import polars as pl
-
 from aucmax.operators.placement import Plan
 from aucmax.reading.frames import TableError, as_frame, check_names, row_weights
 from aucmax.reading.read import file_hash, located, read_table
-from aucmax.tables.model import TableModel, check_drop
-
-__all__ = ["fit_table", "plan_table"]
+from aucmax.tables.model import TableModel, fit_training_table
+from aucmax.tables.training_table import TrainingTable, check_drop, prepare_table
 
 
 def fit_table(
@@ -27,7 +24,7 @@ def fit_table(
     group: str | None = None,
     **params: Any,
 ) -> TableModel:
-    """Fit a :class:`TableModel` to a table with its target among the columns.
+    """Fit a :class:`TableModel` to a table that has its target among the columns.
 
     Parameters
     ----------
@@ -35,14 +32,10 @@ def fit_table(
         A CSV, TSV, Parquet, Arrow or LIBSVM file, compressed or not, or a frame.
     target : str
         The column with the two labels.
-    positive : label, optional
-        The rarer by default.
-    drop : sequence of str, default=()
-        Columns to leave out.
     weight, group : str, optional
-        Columns with the weight of each row, and with what rows must not be parted by.
-    **params
-        All other parameters of :class:`TableModel`.
+        The columns with the weight of each row, and with groups of rows that are held out together.
+    positive, drop, **params
+        All parameters of :class:`TableModel`.
 
     Examples
     --------
@@ -55,13 +48,8 @@ def fit_table(
     >>> model.classes_.tolist(), model.training_["auc"] > 0.95
     (['no', 'yes'], True)
     """
-    began = time.perf_counter()
     with located(table):
-        model, given = _opened(table, target, positive, drop, weight, group, params)
-        about: dict[str, Any] = {"target": target, "weight": weight, "group": group}
-        if isinstance(table, str | Path):
-            about["data_hash"] = file_hash(table)
-        return model._fit(*given, about, began)
+        return fit_training_table(*_open(table, target, positive, drop, weight, group, params))
 
 
 def plan_table(
@@ -74,45 +62,41 @@ def plan_table(
     group: str | None = None,
     **params: Any,
 ) -> Plan:
-    """What :func:`fit_table` would keep where and how long it would take, without the fit.
+    """Return the memory and time that :func:`fit_table` would need, without the fit.
 
-    The table is read and its columns are studied; parameters are those of :func:`fit_table`.
+    It takes the parameters of :func:`fit_table`, reads the table and prepares its columns.
     """
     with located(table):
-        model, given = _opened(table, target, positive, drop, weight, group, params)
-        ready = model._make_ready(*given, target)
-    return model._search(ready.folds, model.time_budget).plan(ready.rows)
+        model, training = _open(table, target, positive, drop, weight, group, params)
+        prepared = prepare_table(model, training.X, training)
+    return model._search(prepared.folds, model.time_budget).plan(prepared.rows)
 
 
-def _opened(
-    table: Any,
-    target: str,
-    positive: Any,
-    drop: Sequence[str],
-    weight: str | None,
-    group: str | None,
-    params: dict[str, Any],
-) -> tuple[TableModel, tuple[pl.DataFrame, pl.Series, Any, Any]]:
-    """An unfitted model, and features, labels, weights and groups of a table."""
-    for what, name in {"target": target, "weight": weight, "group": group}.items():
+def _open(
+    table: Any, target: str, positive: Any, drop: Sequence[str], weight: Any, group: Any, params: Any
+) -> tuple[TableModel, TrainingTable]:
+    """Read a table, check the columns that are named, and separate them from the features."""
+    began = time.perf_counter()
+    special = {"target": target, "weight": weight, "group": group}
+    for what, name in special.items():
         if not isinstance(name, str) and (name is not None or what == "target"):
             raise TypeError(
                 f"{what} must be the name of a column of the table; got a {type(name).__name__}. If "
                 "rows and labels are two objects, use TableModel().fit(X, y, sample_weight, groups)."
             )
-    frame = read_table(table) if isinstance(table, str | Path) else as_frame(table)
+    is_file = isinstance(table, str | Path)
+    frame = read_table(table) if is_file else as_frame(table)
     check_drop(drop)
-    special = {"the target": target, "the weight": weight, "the group": group}
     for what, name in special.items():
         if name is not None:
-            check_names(frame.columns, [name], f"was to be {what}")
-    check_names(frame.columns, drop, "was to be dropped")
+            check_names(frame.columns, [name], f"is named as the {what}")
+    check_names(frame.columns, drop, "drop names")
     if target in drop:
-        raise TableError(f"Column {target!r} cannot be the target and dropped.")
+        raise TableError(f"Column {target!r} cannot be both the target and dropped.")
     named = {name for name in special.values() if name is not None}
-    model = TableModel(
-        positive=positive, drop=tuple(name for name in drop if name not in named), **params
-    )
-    own = None if weight is None else row_weights(frame[weight])
+    model = TableModel(positive=positive, drop=tuple(n for n in drop if n not in named), **params)
+    weights = None if weight is None else row_weights(frame[weight])
     groups = None if group is None else frame[group]
-    return model, (frame.drop(list(named)), frame[target], own, groups)
+    digest = file_hash(table) if is_file else None
+    rows, labels = frame.drop(named), frame[target]
+    return model, TrainingTable(rows, labels, weights, groups, began, target, weight, group, digest)

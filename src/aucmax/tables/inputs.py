@@ -1,7 +1,4 @@
-"""What a TableModel takes for rows: frames by the names of their columns, arrays by their positions.
-
-Columns of an array are named ``x0``, ``x1`` and so on, as scikit-learn names them.
-"""
+"""Take frames by the names of their columns, and arrays by position, as columns ``x0``, ``x1``, ..."""
 
 from __future__ import annotations
 
@@ -17,48 +14,41 @@ from aucmax.reading.frames import as_frame, as_series, is_frame
 from aucmax.rows.validation import refuse_odd
 from aucmax.runtime.parameters import warn_user
 
-__all__ = ["scoring_frame", "training_frame"]
-
 
 def training_frame(estimator: Any, X: Any) -> pl.DataFrame:
-    """Rows to fit to; ``n_features_in_`` and, of a frame, ``feature_names_in_`` are set."""
+    """Return X as a frame to fit to, and set ``n_features_in_`` and ``feature_names_in_``."""
     if isinstance(X, str | Path):
         raise TypeError(
-            f"X must be a frame or an array; got the text {str(X)!r}. If it is the path of a file, use "
-            "fit_table(path, target), with the name of the column of labels."
+            f"X must be a frame or an array; got the text {str(X)!r}. To read a file, use "
+            "fit_table(path, target) with the name of the column of labels."
         )
+    frame = as_frame(X) if is_frame(X) else _from_array(X)
     if is_frame(X):
-        frame = as_frame(X)
         estimator.feature_names_in_ = np.array(frame.columns, dtype=object)
-    else:
-        frame = _from_array(X)
     estimator.n_features_in_ = frame.width
     return frame
 
 
 def scoring_frame(estimator: Any, X: Any) -> pl.DataFrame:
-    """Rows to score, with the column names of the training.
+    """Return X as a frame to score, with the column names of the training table.
 
-    A frame's columns are found by name, so it may have others, and in any order. Columns of an array,
-    or for a model that was fitted to an array, count by position.
+    Columns of a frame are found by name, so there may be others, in any order. If X is an array, or the
+    model was fitted to one, columns are taken by position.
     """
     fitted_names = getattr(estimator, "feature_names_in_", None)
-    kind = type(estimator).__name__
+    width, kind = estimator.n_features_in_, type(estimator).__name__
+    frame = as_frame(X) if is_frame(X) else _from_array(X)
     if is_frame(X):
-        frame = as_frame(X)
-        if fitted_names is not None or set(_names(estimator.n_features_in_)) <= set(frame.columns):
+        if fitted_names is not None or set(_names(width)) <= set(frame.columns):
             return frame
         warn_user(f"X has feature names, but {kind} was fitted without feature names")
-    else:
-        frame = _from_array(X)
-        if fitted_names is not None:
-            warn_user(f"X does not have valid feature names, but {kind} was fitted with feature names")
-    if frame.width != estimator.n_features_in_:
+    elif fitted_names is not None:
+        warn_user(f"X does not have valid feature names, but {kind} was fitted with feature names")
+    if frame.width != width:
         raise ValueError(
-            f"X has {frame.width} features, but {kind} is expecting {estimator.n_features_in_} "
-            "features as input."
+            f"X has {frame.width} features, but {kind} is expecting {width} features as input."
         )
-    names = _names(frame.width) if fitted_names is None else fitted_names.tolist()
+    names = _names(width) if fitted_names is None else fitted_names.tolist()
     return frame.rename(dict(zip(frame.columns, names, strict=True)))
 
 

@@ -1,55 +1,51 @@
-"""What a table holds that the training table did not: levels never seen, and new holes."""
+"""Values that the training table did not have: unseen levels, and missing values in new columns."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 import polars as pl
 
-#: Rows by column and by what is new in them, "unseen" or "missing".
-Surprises = Counter[tuple[str, str]]
+from aucmax.tables.columns import Column, used
+
+#: Numbers of rows by column and by what is new in them: "level" or "missing".
+UnseenCounts = Counter[tuple[str, str]]
 
 
-def count_surprises(frame: pl.DataFrame, columns: Sequence[Mapping[str, Any]]) -> Surprises:
-    """Count over the rows of a frame in normal form."""
-    counts: Surprises = Counter()
-    for column in columns:
-        name = column["name"]
-        if column["kind"] == "category":
-            counts[name, "unseen"] += _unseen(frame[name], column)
-        if column["kind"] == "dropped" or column["missing"]:
-            continue
-        if column["kind"] == "category":
-            counts[name, "missing"] += int((frame[name] == "").sum())
-        else:
-            counts[name, "missing"] += int(np.isnan(frame[name].to_numpy()).sum())
+def count_unseen(frame: pl.DataFrame, columns: Sequence[Column]) -> UnseenCounts:
+    """Count, in a frame in normal form, the rows whose values the training table did not have."""
+    counts: UnseenCounts = Counter()
+    for column in used(columns):
+        name, is_category = column["name"], column["kind"] == "category"
+        if is_category:
+            counts[name, "level"] = _unseen_levels(frame[name], column)
+        if not column["missing"]:
+            missing = (frame[name] == "") if is_category else np.isnan(frame[name].to_numpy())
+            counts[name, "missing"] = int(missing.sum())
     return +counts
 
 
-def _unseen(text: pl.Series, column: Mapping[str, Any]) -> int:
+def _unseen_levels(text: pl.Series, column: Column) -> int:
     pooled = column.get("pooled") or []
     if column.get("pooled_count", len(pooled)) > len(pooled):
-        return 0  # not all of the rare levels have been kept by name
+        return 0  # some rare levels were not stored, so seen and unseen ones look alike
     return int((~text.is_in(["", *column["levels"], *pooled])).sum())
 
 
-def tell_surprises(counts: Surprises, rows: int, columns: Sequence[Mapping[str, Any]]) -> list[str]:
-    """A sentence for each."""
+def describe_unseen(counts: UnseenCounts, rows: int, columns: Sequence[Column]) -> list[str]:
+    """Write a sentence for each count, of ``rows`` in all."""
     by_name = {column["name"]: column for column in columns}
-    told = []
+    sentences = []
     for (name, what), count in counts.items():
-        column, share = by_name[name], f"Column {name!r}: {count:,} of {rows:,} rows"
-        if what == "unseen":
-            place = "count as rare ones" if column.get("pooled") else "count as none of the levels"
-            told.append(f"{share} have a value that training never had; they {place}.")
-        else:
-            taken = "count as none of the levels"
-            if column["kind"] != "category":
-                taken = f"take the median, {column['median']:.6g}"
-            told.append(
-                f"{share} have no value, where every row of the training had one; they {taken}."
-            )
-    return told
+        column, effect = by_name[name], "they match none of its levels"
+        value = "a value that does not occur" if what == "level" else "no value, which does not occur"
+        if what == "level" and column.get("pooled"):
+            effect = "they count as rare levels"
+        elif what == "missing" and column["kind"] != "category":
+            effect = f"they get the median, {column['median']:.6g}"
+        sentences.append(
+            f"Column {name!r}: {count:,} of {rows:,} rows have {value} in the training table; {effect}."
+        )
+    return sentences
