@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.cluster import MiniBatchKMeans
 from sklearn.preprocessing import StandardScaler
 
-from aucmax import KernelAUCClassifierCV
+from aucmax import KernelAUCClassifier, KernelAUCClassifierCV
 from aucmax.metrics import roc_auc
 from aucmax.paper.data import load_dataset
 from benchmarks.harness import timed
@@ -41,13 +41,14 @@ def run(options: Any) -> Iterator[dict[str, Any]]:
             chosen: Any = landmarks
             if landmarks == "centres":
                 chosen = centres(X, options.landmarks, seed)
-            model = KernelAUCClassifierCV(
-                gammas=gammas,
+            machine = KernelAUCClassifier(
+                preset="paper",
                 n_landmarks=options.landmarks,
                 landmarks=chosen,
                 standardize=False,
                 random_state=seed,
             )
+            model = KernelAUCClassifierCV(machine, gammas=gammas)
             seconds, _ = timed(lambda: model.fit(X, split.y_train))
             yield {
                 "variant": name,

@@ -126,7 +126,8 @@ def fit(folder: Path, rows: int, limit: str | None) -> dict[str, Any]:
 
 def one_pass(folder: Path, rows: int) -> dict[str, Any]:
     X, _ = read(folder / "train", rows)
-    made = NystroemFeatures(LANDMARKS, landmarks="uniform", random_state=0).fit(np.array(X[:50_000]))
+    features = NystroemFeatures(LANDMARKS, landmarks="uniform", random_state=0)
+    made = features.fit(np.array(X[:50_000])).map
     operator = BlockOperator(X, made.width, made.projection, made.filler(X.dtype))
     coef, gradient = np.ones((made.rank, 1)), np.ones((rows, 1))
     repeats = 1 if rows > 1_000_000 else 9
@@ -145,7 +146,7 @@ def one_pass(folder: Path, rows: int) -> dict[str, Any]:
 
 def recompute(rows: int = 100_000, columns: int = 54, landmarks: int = 1600) -> dict[str, Any]:
     X = np.random.default_rng(0).standard_normal((rows, columns), dtype=np.float32)
-    made = NystroemFeatures(landmarks, landmarks="uniform", random_state=0).fit(X)
+    made = NystroemFeatures(landmarks, landmarks="uniform", random_state=0).fit(X).map
     anew = BlockOperator(X, made.width, made.projection, made.filler(X.dtype))
     held = KernelOperator(made.kernel_block(X), made.projection)
     coef, gradient = np.ones((made.rank, 1)), np.ones((rows, 1))

@@ -21,7 +21,7 @@ def run(options: Any) -> Iterator[dict[str, Any]]:
     for name in options.data or ["ijcnn1"]:
         split = load_dataset(name).head(80_000)
         X = StandardScaler().fit_transform(split.X_train)
-        features = NystroemFeatures(options.landmarks, random_state=0).fit(X)
+        features = NystroemFeatures(options.landmarks, random_state=0).fit(X).map
         operator = KernelOperator(features.kernel_block(X), features.projection)
         loss = PairLoss(split.y_train == 1)
         for C in (1.0, 20.0):

@@ -23,6 +23,7 @@ from sklearn.model_selection import StratifiedKFold
 from sklearn.preprocessing import StandardScaler
 
 from aucmax import KernelAUCClassifier, KernelAUCClassifierCV, NystroemFeatures
+from aucmax.estimators import search as search_module
 from aucmax.metrics import roc_auc
 from aucmax.paper.data import Split, load_dataset
 from aucmax.runtime.machine import peak_gib
@@ -35,12 +36,25 @@ APART = ("spambase", "magic04", "usps", "ijcnn1")
 NAIVE = {"ijcnn1": slice(0, 26, 3), "covtype-80k": slice(1, 26, 6), "covtype": slice(3, 12, 4)}
 
 
-class Recorded(KernelAUCClassifierCV):
-    """Keeps the coefficients of all C, to score test rows by each."""
+def fit_recorded(model: KernelAUCClassifierCV, X: Any, y: Any) -> np.ndarray:
+    """Fit a search, and return the coefficients (r, n_Cs) of all C on all rows."""
+    solve, found = search_module.search_kernel, []
 
-    def _final(self, path: Any, C: int, n_columns: int) -> np.ndarray:
-        self.coefs_ = np.column_stack([coef[:, 0] for coef in path.coef])
-        return super()._final(path, C, n_columns)
+    def recorded(*arguments: Any) -> Any:
+        found.append(solve(*arguments))
+        return found[-1]
+
+    search_module.search_kernel = recorded
+    try:
+        model.fit(X, y)
+    finally:
+        search_module.search_kernel = solve
+    (path,) = found[0][2]
+    return np.column_stack([coef[:, 0] for coef in path.coef])
+
+
+def paper(landmarks: int, **params: Any) -> KernelAUCClassifier:
+    return KernelAUCClassifier(preset="paper", n_landmarks=landmarks, random_state=0, **params)
 
 
 def run(options: Any) -> Iterator[dict[str, Any]]:
@@ -96,13 +110,13 @@ def read(name: str) -> Split:
     split = split.head(80_000) if name.endswith("-80k") else split
     # Warm up threads, BLAS and imports outside the clock.
     KernelAUCClassifier(preset="paper", n_landmarks=100).fit(split.X_train[:5000], split.y_train[:5000])
-    KernelAUCClassifierCV([1.0], n_landmarks=1000).fit(split.X_train[:9000], split.y_train[:9000])
+    KernelAUCClassifierCV(paper(1000), Cs=[1.0]).fit(split.X_train[:9000], split.y_train[:9000])
     return split
 
 
 def fit(name: str, landmarks: int, C: float) -> dict[str, Any]:
     split = read(name)
-    model = KernelAUCClassifier(C, preset="paper", n_landmarks=landmarks, random_state=0)
+    model = paper(landmarks, C=C)
     seconds, _ = timed(lambda: model.fit(split.X_train, split.y_train))
     return {
         "data": name,
@@ -117,11 +131,11 @@ def fit(name: str, landmarks: int, C: float) -> dict[str, Any]:
 
 def search(name: str, landmarks: int, patience: int | None) -> dict[str, Any]:
     split = read(name)
-    model = Recorded(n_landmarks=landmarks, random_state=0, patience=patience)
-    seconds, _ = timed(lambda: model.fit(split.X_train, split.y_train))
+    model = KernelAUCClassifierCV(paper(landmarks), patience=patience)
+    seconds, coefs = timed(lambda: fit_recorded(model, split.X_train, split.y_train))
     peak = peak_gib()
-    rows = model._scaled(split.X_test).astype(np.float32)
-    scores = model.feature_map_.linear(rows, model.feature_map_.fold(model.coefs_))
+    rows, fitted = model.scaler_.transform(split.X_test).astype(np.float32), model.feature_map_.map
+    scores = fitted.linear(rows, fitted.fold(coefs))
     test = [roc_auc(split.y_test, column) for column in scores.T]
     return {
         "data": name,
@@ -149,7 +163,8 @@ def naive(name: str, landmarks: int) -> dict[str, Any]:
     given = {"landmarks": made.landmarks_, "gamma": made.gamma_, "standardize": False}
     unit = y.sum() * (1 - y).sum() / len(y)
     grid = 2.0 ** np.arange(-15, 11)[: NAIVE[name].stop] * unit
-    together, model = timed(lambda: KernelAUCClassifierCV(grid, patience=None, **given).fit(X, y))
+    machine = KernelAUCClassifier(preset="paper", **given)
+    together, model = timed(lambda: KernelAUCClassifierCV(machine, Cs=grid, patience=None).fit(X, y))
     Cs, walked = grid[NAIVE[name]], model.scores_[:, 0, NAIVE[name]]
     scores, seconds = np.zeros_like(walked), []
     for number, (train, test) in enumerate(StratifiedKFold(3).split(X, y)):
@@ -180,9 +195,8 @@ def apart(name: str, landmarks: int) -> dict[str, Any]:
     for kind in ("kmeans", "class-kmeans"):
         found = {}
         for map_per_fold in (False, True):
-            model = KernelAUCClassifierCV(
-                n_landmarks=landmarks, landmarks=kind, map_per_fold=map_per_fold, random_state=0
-            )
+            machine = paper(landmarks, landmarks=kind)
+            model = KernelAUCClassifierCV(machine, map_per_fold=map_per_fold)
             seconds, _ = timed(lambda: model.fit(split.X_train, split.y_train))
             found[map_per_fold] = (model, seconds)
         shared, own = found[False][0], found[True][0]

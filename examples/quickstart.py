@@ -3,7 +3,7 @@
 from sklearn.datasets import make_classification
 from sklearn.model_selection import train_test_split
 
-from aucmax import KernelAUCClassifierCV, LinearAUCClassifierCV
+from aucmax import KernelAUCClassifier, KernelAUCClassifierCV, LinearAUCClassifierCV
 from aucmax.metrics import compare_roc_auc, roc_auc_interval
 
 X, y = make_classification(
@@ -12,7 +12,8 @@ X, y = make_classification(
 X_train, X_test, y_train, y_test = train_test_split(X, y, stratify=y, random_state=0)
 
 # 26 values of C by 3 bandwidths by 3 folds, and the fit on all rows, in a few solves
-kernel = KernelAUCClassifierCV(gammas=3, n_landmarks=400, random_state=0).fit(X_train, y_train)
+machine = KernelAUCClassifier(preset="paper", n_landmarks=400, random_state=0)
+kernel = KernelAUCClassifierCV(machine, gammas=3).fit(X_train, y_train)
 linear = LinearAUCClassifierCV().fit(X_train, y_train)
 
 scores = kernel.decision_function(X_test)

@@ -114,7 +114,7 @@ def _model(search: bool) -> Any:
 
     given = {"n_landmarks": 60, "landmarks": "uniform", "gamma": 0.2, "tol": 1e-8, "random_state": 0}
     if search:
-        return KernelAUCClassifierCV([0.1, 10.0], preset="paper", **given)
+        return KernelAUCClassifierCV(KernelAUCClassifier(preset="paper", **given), Cs=[0.1, 10.0])
     return KernelAUCClassifier(30.0, preset="paper", **given)
 
 

@@ -29,6 +29,7 @@ from aucmax.fitting.checkpoint import Checkpoint
 from aucmax.persistence.model_file import read_manifest
 from aucmax.reading.read import column_names, read_table, table_batches
 from aucmax.tables import fit_table
+from reliability.flat_parameters import small_search
 from reliability.harness import Case, Violation
 from reliability.mutations import BYTES, TEXT, Random
 
@@ -90,7 +91,7 @@ def _settled(data: bytes) -> bytes:
 
 @functools.cache
 def table_model() -> Any:
-    return fit_table(table(), "y", n_landmarks=8, kernel="rbf", gammas=1, cv=2)
+    return fit_table(table(), "y", estimator=small_search(), cv=2)
 
 
 @functools.cache

@@ -27,6 +27,7 @@ from threadpoolctl import threadpool_limits
 
 import aucmax
 from reliability import measures, model_zoo
+from reliability.flat_parameters import set_flat
 from reliability.harness import Case, Violation
 from reliability.hostile import scratch_file
 from reliability.model_zoo import Model
@@ -77,7 +78,7 @@ def draw_data(rng: Rng, rows: tuple[int, int] = (40, 110)) -> Data:
 
 def fit(model: Model, data: Data, **params: Any) -> Any:
     """Fit a fresh estimator, with its settings or others."""
-    estimator = model.make().set_params(**params)
+    estimator = set_flat(model.make(), **params)
     weighted = {} if data.weight is None else {"sample_weight": data.weight}
     return estimator.fit(model.rows(data.X), data.y, **weighted)
 
@@ -272,7 +273,7 @@ def threads(model: Model, data: Data, rng: Rng) -> None:
 def sparse_rows(model: Model, data: Data, rng: Rng) -> None:
     X = np.where(np.abs(data.X) < 0.5 * np.abs(data.X).mean(axis=0), 0.0, data.X)
     one = fit(model, replace(data, X=X), standardize=False)
-    made = model.make().set_params(standardize=False).fit(sparse.csr_array(X), data.y)
+    made = set_flat(model.make(), standardize=False).fit(sparse.csr_array(X), data.y)
     within = allowed(model, one, X)
     agree(scores(model, one, X), scores(model, made, X), within, "sparse rows, not standardised")
 

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
+from reliability.flat_parameters import small_search
 from reliability.harness import Case, Violation
 from reliability.launcher import ROOT
 
@@ -74,7 +75,8 @@ FITS = {
     "linear": ("LinearAUCClassifier()", 20_000),
     "sgd": ("SGDAUCClassifier(epochs=2, random_state=0)", 20_000),
     "search": (
-        "KernelAUCClassifierCV(3, gammas=1, n_landmarks=40, preset='paper', random_state=0)",
+        "KernelAUCClassifierCV(KernelAUCClassifier(n_landmarks=40, preset='paper', random_state=0), "
+        "Cs=3, gammas=1)",
         2_000,
     ),
 }
@@ -103,7 +105,7 @@ def inputs() -> Path:
         {"a": X[:, 0], "b": X[:, 1], "y": np.where(X[:, 0] * X[:, 1] > 0, "yes", "no")}
     )
     table.write_csv(folder / "t.csv")
-    save_model(fit_table(table, "y", n_landmarks=8, kernel="rbf", gammas=1, cv=2), folder / "m.aucmax")
+    save_model(fit_table(table, "y", estimator=small_search(), cv=2), folder / "m.aucmax")
     return folder
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-import aucmax
+from reliability.flat_parameters import build
 
 Rng = np.random.Generator
 
@@ -43,7 +43,7 @@ def _one(rng: Rng, *values: Any) -> Any:
 def _estimator(kind: str, params: dict[str, Any], **more: Any) -> Model:
     shown = {key: "array" if isinstance(value, np.ndarray) else value for key, value in params.items()}
     told = ", ".join(f"{key}={value!r}" for key, value in shown.items())
-    return Model(f"{kind}({told})", lambda: getattr(aucmax, kind)(**params), **more)
+    return Model(f"{kind}({told})", lambda: build(kind, params), **more)
 
 
 def draw(kind: str, rng: Rng, X: np.ndarray) -> Model:

@@ -27,9 +27,11 @@ def fits() -> dict[str, Callable[[], Any]]:
         ),
         "auto": lambda: aucmax.KernelAUCClassifier(n_landmarks=40, effort=0.05, **exact),
         "search": lambda: aucmax.KernelAUCClassifierCV(
-            16, gammas=3, n_landmarks=100, preset="paper", **exact
+            aucmax.KernelAUCClassifier(n_landmarks=100, preset="paper", **exact), Cs=16, gammas=3
         ),
-        "linear search": lambda: aucmax.LinearAUCClassifierCV(200, tol=1e-8),
+        "linear search": lambda: aucmax.LinearAUCClassifierCV(
+            aucmax.LinearAUCClassifier(tol=1e-8), Cs=200
+        ),
         "sgd": lambda: aucmax.SGDAUCClassifier(epochs=600, trace="train", random_state=0),
     }
 
@@ -38,7 +40,9 @@ def fit(name: str, data: str) -> None:
     """Fit with a checkpoint in the current folder, and keep the scores of all rows."""
     with np.load(data) as arrays:
         X, y = arrays["X"], arrays["y"]
-    model = fits()[name]().set_params(checkpoint=CHECKPOINT)
+    model = fits()[name]()
+    held = getattr(model, "estimator", model)  # a search has the checkpoint of its estimator
+    held.set_params(checkpoint=CHECKPOINT)
     try:
         model.fit(X, y)
     except KeyboardInterrupt as stopped:

@@ -16,6 +16,8 @@ from aucmax.metrics import auc as metrics
 from aucmax.metrics.calibration import IsotonicCalibrator, SigmoidCalibrator
 from aucmax.metrics.evaluation import evaluate
 from aucmax.metrics.thresholds import choose_threshold, measure_threshold
+from reliability.flat_parameters import build
+from reliability.flat_parameters import names as flat_names
 from reliability.harness import Violation
 
 Given = Mapping[str, Any]
@@ -91,7 +93,7 @@ def classify(kind: str) -> Callable[[Given, Params], np.ndarray]:
     """Fit a classifier, score the rows, predict their labels."""
 
     def call(given: Given, params: Params) -> np.ndarray:
-        model = _fit(getattr(aucmax, kind)(**params), given)
+        model = _fit(build(kind, params), given)
         scores = model.decision_function(given["X_new"])
         check_scores(model, given["X_new"], scores, _rows(given["X_new"]))
         return np.asarray(scores)
@@ -103,7 +105,7 @@ def stream(kind: str) -> Callable[[Given, Params], np.ndarray]:
     """Two calls of ``partial_fit`` with the same rows, then as :func:`classify`."""
 
     def call(given: Given, params: Params) -> np.ndarray:
-        model = getattr(aucmax, kind)(**params)
+        model = build(kind, params)
         for _ in range(2):
             model.partial_fit(given["X"], given["y"])
         scores = model.decision_function(given["X_new"])
@@ -117,7 +119,7 @@ def transform(kind: str) -> Callable[[Given, Params], np.ndarray]:
     """Fit a feature map; features are finite, and their products are kernel values."""
 
     def call(given: Given, params: Params) -> np.ndarray:
-        model = _fit(getattr(aucmax, kind)(**params), given)
+        model = _fit(build(kind, params), given)
         features = np.asarray(model.transform(given["X_new"]))
         n_rows = _rows(given["X_new"])
         expect(features.ndim == 2, f"features have shape {features.shape}")
@@ -138,7 +140,7 @@ def as_table(X: Any) -> Any:
 def table(given: Given, params: Params) -> np.ndarray:
     """Fit a model of tables; scores, probabilities and labels."""
     given = {**given, "X": as_table(given["X"]), "X_new": as_table(given["X_new"])}
-    model = _fit(aucmax.TableModel(**params), given)
+    model = _fit(build("TableModel", params), given)
     scores = model.decision_function(given["X_new"])
     check_scores(model, given["X_new"], scores, _rows(given["X_new"]))
     share = np.asarray(model.predict_proba(given["X_new"]))
@@ -158,7 +160,9 @@ def table_with_target(given: Given, params: Params) -> np.ndarray:
             frame = frame.assign(label=given["y"])
     except Exception as error:  # no frame can be made of it, so there is nothing to hand in
         raise ValueError(f"X and y make no table: {error}") from None
-    model = aucmax.fit_table(frame, "label", **params)
+    own = build("TableModel", {name: params[name] for name in params if name not in _COLUMNS})
+    columns = {name: params[name] for name in params if name in _COLUMNS}
+    model = aucmax.fit_table(frame, **{"target": "label", **columns}, **own.get_params(deep=False))
     scores = model.decision_function(frame)
     check_scores(model, frame, scores, _rows(frame))
     return np.asarray(scores)
@@ -275,6 +279,8 @@ GRID = {
     "random_state": 0,
 }
 TABLE = {"preset": "paper", "Cs": [1.0, 10.0], "cv": 2, "n_landmarks": 10}
+#: Parameters of ``fit_table`` that name columns.
+_COLUMNS = ("target", "weight", "group")
 #: More landmarks than a case has rows.
 _EVERY_ROW = 200
 _CHOICES: dict[str, tuple[Any, ...]] = {
@@ -298,7 +304,7 @@ def _estimator(kind: str, call: Callable[[Given, Params], np.ndarray], params: P
         kind.endswith("CV") or kind == "TableModel" or (kind == "KernelAUCClassifier" and not params)
     )
     standardizes = bool(params.get("standardize", True)) and not kind.endswith("Features")
-    names = tuple(inspect.signature(cls).parameters)
+    names = flat_names(kind)
     every_row = params.get("n_landmarks", 0) == _EVERY_ROW and params.get("solver") != "sgd"
     draws = not (kind.startswith("Linear") or kind == "KernelRankSVM" or every_row)
     return Target(
@@ -374,9 +380,9 @@ def _table(rng: Rng) -> Target:
 
 
 def _fit_table(rng: Rng) -> Target:
-    names = ("target", "positive", "drop", "weight", "group", *TABLE)
+    names = ("positive", "drop", "weight", "group", *TABLE)
     call = table_with_target
-    return Target("fit_table", ("X", "y"), call, TABLE, names[1:], tunes=True, standardizes=True)
+    return Target("fit_table", ("X", "y"), call, TABLE, names, tunes=True, standardizes=True)
 
 
 _FLAGS = ("positive", "scores", "sample_weight")

@@ -16,16 +16,16 @@ from sklearn.model_selection import KFold
 
 from aucmax import (
     KernelAUCClassifier,
-    KernelAUCClassifierCV,
     LinearAUCClassifier,
-    LinearAUCClassifierCV,
     SGDAUCClassifier,
     load_model,
     save_model,
 )
 from aucmax.fitting import checkpoint as module
+from aucmax.fitting import kernel_search as search_module
 from aucmax.fitting.checkpoint import Checkpoint, describe_fit
-from aucmax.rows.blocked import FileRows
+from aucmax.rows.stored import FileRows, StoredRows
+from tests.searches import kernel_search, linear_search
 
 TIGHT = {"tol": 1e-12}
 GRID = {"Cs": [0.1, 1.0, 10.0], **TIGHT}
@@ -37,17 +37,17 @@ NEWTON = {
     "a large C": KernelAUCClassifier(preset="paper", C=1e5, kernel="linear", **KERNEL, **TIGHT),
     "linear": LinearAUCClassifier(**TIGHT),
     "not standardised": LinearAUCClassifier(standardize=False, **TIGHT),
-    "linear search": LinearAUCClassifierCV(**GRID),
-    "search": KernelAUCClassifierCV(**GRID, **KERNEL),
-    "search over gammas": KernelAUCClassifierCV(gammas=3, **GRID, **KERNEL),
-    "maps per fold": KernelAUCClassifierCV(map_per_fold=True, gammas=2, **GRID, **KERNEL),
+    "linear search": linear_search(**GRID),
+    "search": kernel_search(**GRID, **KERNEL),
+    "search over gammas": kernel_search(gammas=3, **GRID, **KERNEL),
+    "maps per fold": kernel_search(map_per_fold=True, gammas=2, **GRID, **KERNEL),
 }
 EPOCHS = {
     "sgd": SGDAUCClassifier(epochs=6, random_state=0),
     "early stopping": SGDAUCClassifier(epochs=30, early_stopping=True, tol=1e-3, random_state=0),
     "last iterate": SGDAUCClassifier(epochs=6, average=False, trace="train", random_state=0),
     "kernel sgd": KernelAUCClassifier(preset="paper", solver="sgd", max_iter=6, **KERNEL),
-    "sgd search": KernelAUCClassifierCV(Cs=2, solver="sgd", max_iter=3, gammas=2, n_jobs=2, **KERNEL),
+    "sgd search": kernel_search(Cs=2, solver="sgd", max_iter=3, gammas=2, n_jobs=2, **KERNEL),
 }
 
 
@@ -95,9 +95,14 @@ def weights(model):
     return getattr(model, "coef_", getattr(model, "dual_coef_", None))
 
 
+def checkpointed(model):
+    """The name of the parameter; a search has that of the estimator it holds."""
+    return "estimator__checkpoint" if hasattr(model, "estimator") else "checkpoint"
+
+
 def fit_with_deaths(model, killed, path, X, y, writes=2):
     """A fit that dies again and again, and how often it did."""
-    model, deaths = clone(model).set_params(checkpoint=path), 0
+    model, deaths = clone(model).set_params(**{checkpointed(model): path}), 0
     while killed(model, X, y, writes):
         deaths += 1
         assert deaths < 500
@@ -181,7 +186,9 @@ def write_and_die(self):
         os.kill(os.getpid(), signal.SIGKILL)
 
 checkpoint.Checkpoint.write = write_and_die
-model = eval(sys.argv[1]).set_params(checkpoint=sys.argv[3])
+model = eval(sys.argv[1])
+name = "estimator__checkpoint" if hasattr(model, "estimator") else "checkpoint"
+model.set_params(**{name: sys.argv[3]})
 model.fit(*make_classification(
     1500, 5, n_informative=4, n_redundant=0, weights=[0.8], random_state=0
 ))
@@ -204,7 +211,7 @@ def test_a_killed_process_is_gone_on_from_by_another(model, problem, tmp_path):
     command = [sys.executable, "-c", SCRIPT, repr(model), "6", str(path)]
     assert subprocess.run(command, capture_output=True).returncode == -signal.SIGKILL
     assert path.exists()
-    resumed = clone(model).set_params(checkpoint=path)
+    resumed = clone(model).set_params(**{checkpointed(model): path})
     recalled = Checkpoint.recall
     names = set()
 
@@ -225,19 +232,19 @@ def test_a_killed_process_is_gone_on_from_by_another(model, problem, tmp_path):
 
 def test_without_a_seed_landmarks_are_those_of_before(problem, killed, tmp_path):
     X, y = problem
-    model = KernelAUCClassifierCV(gammas=2, n_landmarks=20, landmarks="uniform", **GRID)
-    model.set_params(checkpoint=tmp_path / "fit")
+    model = kernel_search(gammas=2, n_landmarks=20, landmarks="uniform", **GRID)
+    model.set_params(estimator__checkpoint=tmp_path / "fit")
     assert killed(model, X, y, 12)
     shutil.copy(tmp_path / "fit", tmp_path / "copy")
     first = model.fit(X, y)
-    other = clone(model).set_params(checkpoint=tmp_path / "copy").fit(X, y)
+    other = clone(model).set_params(estimator__checkpoint=tmp_path / "copy").fit(X, y)
     assert (first.feature_map_.landmarks_ == other.feature_map_.landmarks_).all()
     np.testing.assert_allclose(weights(first), weights(other), atol=1e-6 * np.abs(weights(first)).max())
 
 
 def test_values_of_c_that_are_done_are_not_solved_again(problem, killed, tmp_path, monkeypatch):
     X, y = problem
-    model = LinearAUCClassifierCV(**GRID, checkpoint=tmp_path / "fit")
+    model = linear_search(**GRID, checkpoint=tmp_path / "fit")
     monkeypatch.setattr("aucmax.estimators.search.choose", lambda *_: 1 / 0)
     for _ in range(2):
         with pytest.raises(ZeroDivisionError):
@@ -266,7 +273,9 @@ def test_other_parameters_are_refused_by_name(change, named, problem, killed, tm
     model = KernelAUCClassifier(preset="paper", **KERNEL, checkpoint=tmp_path / "fit")
     assert killed(model, X, y, 3)
     before = (tmp_path / "fit").read_bytes()
-    with pytest.raises(ValueError, match=f"is of another fit: {named}.*remove the file to begin anew"):
+    with pytest.raises(
+        ValueError, match=f"belongs to another fit: {named}.*remove the file to start again"
+    ):
         clone(model).set_params(**change).fit(X, y)
     assert (tmp_path / "fit").read_bytes() == before
     assert not hasattr(model, "intercept_")
@@ -278,13 +287,13 @@ def test_what_does_not_bear_on_the_result_may_change(problem, killed, tmp_path, 
     assert killed(model, X, y, 6)
     model.set_params(max_memory="1GB", verbose=1).fit(X, y)
     told = capsys.readouterr().err
-    assert told.startswith("Going on from ")
+    assert told.startswith("Resuming from ")
     assert "Newton step 1:" not in told
 
 
 def test_other_data_is_refused_by_name(problem, killed, tmp_path):
     X, y = problem
-    model = LinearAUCClassifierCV(**GRID, checkpoint=tmp_path / "fit")
+    model = linear_search(**GRID, checkpoint=tmp_path / "fit")
     assert killed(model, X, y, 3)
     other = X.copy()
     other[-1, -1] += 1e-9
@@ -299,9 +308,9 @@ def test_other_data_is_refused_by_name(problem, killed, tmp_path):
         ("y is", X, y + 1, {}),
         ("sample_weight is", X, y, {"sample_weight": np.arange(1, 1501)}),
     ):
-        with pytest.raises(ValueError, match=f"is of another fit: its {named}"):
+        with pytest.raises(ValueError, match=f"belongs to another fit: its {named}"):
             model.fit(rows, labels, **more)
-    with pytest.raises(ValueError, match="is of another fit: its cv is"):
+    with pytest.raises(ValueError, match="belongs to another fit: its cv is"):
         clone(model).set_params(cv=folds).fit(X, y)
     with pytest.raises(ValueError, match="its class is LinearAUCClassifierCV, here Linear"):
         LinearAUCClassifier(checkpoint=tmp_path / "fit").fit(X, y)
@@ -319,10 +328,10 @@ def test_other_rows_to_trace_are_refused(problem, killed, tmp_path):
 def test_rows_in_a_file_are_hashed_as_those_in_memory(problem, tmp_path, monkeypatch):
     X, _ = problem
     X.tofile(tmp_path / "rows")
-    rows = FileRows(tmp_path / "rows", X.shape, X.dtype)
+    rows = StoredRows(FileRows(tmp_path / "rows", X.shape, X.dtype), X.dtype)
     model = LinearAUCClassifier()
     whole = describe_fit(model, {"X": (X,)})
-    monkeypatch.setattr(module, "_HASH_BYTES", 1000)
+    monkeypatch.setattr(module, "_HASH_ROWS", 100)
     assert describe_fit(model, {"X": (rows,)}) == whole
 
 
@@ -334,7 +343,7 @@ def test_a_truncated_checkpoint_is_refused(share, problem, killed, tmp_path):
     assert killed(model, X, y, 3)
     data = path.read_bytes()
     path.write_bytes(data[: int(share * len(data))])
-    with pytest.raises(ValueError, match=r"fit' is a file that is no checkpoint, or not a whole one"):
+    with pytest.raises(ValueError, match=r"fit' is not a checkpoint, or not a complete one"):
         model.fit(X, y)
 
 
@@ -347,7 +356,7 @@ def test_a_file_of_another_kind_is_refused_and_left_alone(problem, tmp_path):
     np.savez(tmp_path / "d.npz", header=header)
     for path in sorted(tmp_path.iterdir()):
         before = path.read_bytes()
-        message = "another version of aucmax" if path.name == "d.npz" else "is no checkpoint"
+        message = "another version of aucmax" if path.name == "d.npz" else "is not a checkpoint"
         with pytest.raises(ValueError, match=message):
             LinearAUCClassifier(checkpoint=path).fit(X, y)
         assert path.read_bytes() == before
@@ -357,7 +366,7 @@ def test_places_that_cannot_be_written_to_are_known_at_once(problem, tmp_path, m
     X, y = problem
     with pytest.raises(ValueError, match="is a folder: name a file in it"):
         LinearAUCClassifier(checkpoint=tmp_path).fit(X, y)
-    with pytest.raises(OSError, match=r"cannot be written \(No such file.*\); choose a place"):
+    with pytest.raises(OSError, match=r"cannot be written \(No such file.*\); choose an existing"):
         LinearAUCClassifier(checkpoint=tmp_path / "none" / "fit").fit(X, y)
 
     def refuse(*_, **__):
@@ -380,7 +389,7 @@ def test_a_disk_that_fills_up_later_does_not_end_the_fit(problem, every_step, tm
         write(file, **arrays)
 
     monkeypatch.setattr(np, "savez", fill_up)
-    with pytest.warns(UserWarning, match="No space left on device.*The fit goes on"):
+    with pytest.warns(UserWarning, match="No space left on device.*The fit continues"):
         LinearAUCClassifier(checkpoint=tmp_path / "fit").fit(X, y)
     assert len(calls) == 3  # and not at every step again
     assert list(tmp_path.iterdir()) == []
@@ -399,7 +408,7 @@ def test_ctrl_c_leaves_the_checkpoint(problem, every_step, tmp_path, monkeypatch
 
     model = KernelAUCClassifier(preset="paper", checkpoint=path, **KERNEL, **TIGHT)
     monkeypatch.setattr(np, "savez", interrupt)
-    with pytest.raises(KeyboardInterrupt, match=r"Fit again to go on from its checkpoint '.*fit'"):
+    with pytest.raises(KeyboardInterrupt, match=r"Fit again to resume from its checkpoint '.*fit'"):
         model.fit(X, y)
     monkeypatch.setattr(np, "savez", write)
     assert os.listdir(tmp_path) == ["fit"]
@@ -432,20 +441,20 @@ def test_time_spent_before_counts(tmp_path, every_step):
 
 def test_a_search_whose_time_is_over_keeps_what_was_found(problem, every_step, tmp_path, monkeypatch):
     X, y = problem
-    model = KernelAUCClassifierCV(gammas=3, Cs=[0.1, 1.0], checkpoint=tmp_path / "fit", **KERNEL)
-    learn, calls = KernelAUCClassifierCV._learn, []
+    model = kernel_search(gammas=3, Cs=[0.1, 1.0], checkpoint=tmp_path / "fit", **KERNEL)
+    solve, calls = search_module._solve, []
 
-    def die_at_the_third(self, *args, **more):
+    def die_at_the_third(*args, **more):
         calls.append(1)
         if len(calls) == 3:
             raise KilledError
-        return learn(self, *args, **more)
+        return solve(*args, **more)
 
     with monkeypatch.context() as patch:
-        patch.setattr(KernelAUCClassifierCV, "_learn", die_at_the_third)
+        patch.setattr(search_module, "_solve", die_at_the_third)
         with pytest.raises(KilledError):
             model.fit(X, y)
-    model.set_params(time_budget=1e-9).fit(X, y)
+    model.set_params(estimator__time_budget=1e-9).fit(X, y)
     assert np.isfinite(model.scores_mean_).sum() == 4
 
 

@@ -18,7 +18,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from aucmax import KernelAUCClassifier, LinearAUCClassifier, NystroemFeatures
-from aucmax.estimators import classifiers as classifiers_module
+from aucmax.fitting import newton_fit
 from aucmax.metrics import roc_auc
 from aucmax.metrics.cutoffs import balanced_threshold
 from aucmax.pairs import PairLoss
@@ -312,10 +312,10 @@ def test_float32_and_float64_agree(model):
 def test_large_blocks_are_float32(monkeypatch):
     X, y = moons()
     small = KernelAUCClassifier(preset="paper", random_state=0).fit(X, y)
-    monkeypatch.setattr("aucmax.estimators.kernel_scores.FLOAT64_BYTES", 100)
+    monkeypatch.setattr("aucmax.fitting.kernel_fit.FLOAT64_BYTES", 100)
     large = KernelAUCClassifier(preset="paper", random_state=0).fit(X, y)
-    assert small.feature_map_.dtype == np.float64
-    assert large.feature_map_.dtype == np.float32
+    assert small.feature_map_.landmarks_.dtype == np.float64
+    assert large.feature_map_.landmarks_.dtype == np.float32
     a, b = small.decision_function(X), large.decision_function(X)
     np.testing.assert_allclose(a, b, atol=5e-3 * np.abs(a).max())
 
@@ -530,17 +530,20 @@ def test_all_weight_on_one_class_is_refused(model):
 
 
 BAD_PARAMS = [
-    (KernelAUCClassifier(0.0, preset="paper"), "C must be a number above 0; got 0.0"),
-    (KernelAUCClassifier(-1, preset="paper"), "C must be a number above 0; got -1"),
+    (KernelAUCClassifier(0.0, preset="paper"), "C must be .*a number above 0; got 0.0"),
+    (KernelAUCClassifier(-1, preset="paper"), "C must be .*a number above 0; got -1"),
     (KernelAUCClassifier(np.inf, preset="paper"), "C must be"),
     (KernelAUCClassifier(np.nan, preset="paper"), "C must be"),
-    (KernelAUCClassifier("large", preset="paper"), "C must be a number above 0; got 'large'"),
+    (KernelAUCClassifier("large", preset="paper"), "C must be .*a number above 0; got 'large'"),
     (KernelAUCClassifier(True, preset="paper"), "C must be"),
-    (KernelAUCClassifier(preset="paper", gamma=0.0), "gamma must be a number above 0"),
-    (KernelAUCClassifier(preset="paper", gamma="widest"), "gamma must be one of"),
+    (KernelAUCClassifier(preset="paper", gamma=0.0), "gamma must be .*a number above 0"),
+    (KernelAUCClassifier(preset="paper", gamma="widest"), "gamma must be .*one of"),
     (KernelAUCClassifier(preset="paper", tol=0.0), "tol must be a number above 0 and at most 1"),
     (KernelAUCClassifier(preset="paper", tol=2.0), "tol must be"),
-    (KernelAUCClassifier(preset="paper", max_iter=0), "max_iter must be a whole number of at least 1"),
+    (
+        KernelAUCClassifier(preset="paper", max_iter=0),
+        "max_iter must be .*a whole number of at least 1",
+    ),
     (KernelAUCClassifier(preset="paper", n_landmarks=-3), "n_landmarks must be"),
     (KernelAUCClassifier(preset="paper", feature_map="deep"), "feature_map must be one of"),
     (KernelAUCClassifier(preset="paper", solver="adam"), "solver must be one of 'newton'"),
@@ -548,9 +551,9 @@ BAD_PARAMS = [
         KernelAUCClassifier(preset="paper", feature_map="fourier", kernel="linear"),
         'Use feature_map="nystroem"',
     ),
-    (KernelAUCClassifier(preset="paper", max_memory="lots"), "max_memory must be bytes"),
-    (KernelAUCClassifier(preset="paper", max_memory="1.2.3GB"), "max_memory must be bytes"),
-    (KernelAUCClassifier(preset="paper", max_memory=[1]), "max_memory must be bytes"),
+    (KernelAUCClassifier(preset="paper", max_memory="lots"), "max_memory must be .*bytes"),
+    (KernelAUCClassifier(preset="paper", max_memory="1.2.3GB"), "max_memory must be .*bytes"),
+    (KernelAUCClassifier(preset="paper", max_memory=[1]), "max_memory must be .*bytes"),
     (
         KernelAUCClassifier(preset="paper", landmarks=None),
         r"landmarks must be one of .* dense array.* got None",
@@ -578,7 +581,9 @@ def test_too_little_memory_is_said_before_the_work():
 
 def test_memory_counts_fourier_features_and_dense_landmarks():
     X, y = moons()
-    with pytest.raises(MemoryError, match=r"191 rows x 1,600 kernel values needs"):
+    with pytest.raises(
+        MemoryError, match=r"191 rows x 1,600 kernel values, even with none kept, needs"
+    ):
         KernelAUCClassifier(
             preset="paper", feature_map="fourier", landmarks=X[:5], max_memory="500kB"
         ).fit(X, y)
@@ -648,7 +653,7 @@ def test_an_interrupted_fit_leaves_nothing_half_done(model, monkeypatch):
     def interrupt(*args, **kwargs):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(classifiers_module, "minimize", interrupt)
+    monkeypatch.setattr(newton_fit, "minimize", interrupt)
     with pytest.raises(KeyboardInterrupt, match="interrupted; the estimator is left unfitted"):
         model.fit(X, y)
     with pytest.raises(NotFittedError):

@@ -10,16 +10,12 @@ from sklearn.base import clone
 from aucmax import (
     FourierFeatures,
     KernelAUCClassifier,
-    KernelAUCClassifierCV,
     KernelRankSVM,
     LandmarkCoverageDisplay,
     LinearAUCClassifier,
-    LinearAUCClassifierCV,
     NystroemFeatures,
     OAMClassifier,
     SGDAUCClassifier,
-    TableModel,
-    fit_table,
     to_onnx,
 )
 from aucmax.features.landmarks import _distinct
@@ -28,6 +24,7 @@ from aucmax.metrics import roc_auc, roc_auc_interval
 from aucmax.metrics.cutoffs import balanced_threshold
 from aucmax.metrics.evaluation import evaluate
 from aucmax.metrics.thresholds import Aim
+from tests.searches import fit_table, kernel_search, linear_search, table_model
 
 RNG = np.random.default_rng(0)
 X = np.where(RNG.random((60, 3)) < 0.4, 0.0, RNG.normal(size=(60, 3)))
@@ -67,14 +64,14 @@ def test_a_lazy_frame_is_named():
 
 @pytest.mark.parametrize("path", [0, 1.5, b"file", {}, np.array([1.0])])
 def test_a_checkpoint_that_is_no_path_is_named(path):
-    with pytest.raises(TypeError, match="checkpoint must be the path of a file or None; got "):
+    with pytest.raises(ValueError, match="checkpoint must be None or the path of a file; got "):
         LinearAUCClassifier(checkpoint=path).fit(X, Y)
 
 
 @pytest.mark.parametrize("model", [KERNEL, KernelRankSVM()], ids=lambda model: type(model).__name__)
 def test_sparse_rows_for_a_model_of_centred_ones_are_refused_by_name(model):
     fitted = model.fit(X, Y)
-    with pytest.raises(ValueError, match=r"X is sparse, and the model was fitted to dense rows"):
+    with pytest.raises(ValueError, match=r"X is sparse, but the model was fitted to dense rows"):
         fitted.decision_function(sparse.csr_array(X))
 
 
@@ -145,7 +142,7 @@ def test_an_aim_is_parsed_from_text_alone(text):
 
 def test_importances_of_sparse_rows_and_of_extreme_ones_are_named():
     fitted = KERNEL.fit(X, Y)
-    with pytest.raises(ValueError, match="X is sparse, and the model was fitted to dense rows"):
+    with pytest.raises(ValueError, match="X is sparse, but the model was fitted to dense rows"):
         mean_squared_gradient(fitted, sparse.csr_array(X))
     extreme = X.copy()
     extreme[5] = 1.7e308
@@ -212,7 +209,7 @@ def test_weights_that_are_too_large_for_the_stochastic_solver_are_named():
 def test_weights_that_leave_a_fold_without_a_class_are_named():
     weight = (np.arange(60) == Y.argmax()) + (np.arange(60) < 20) * (Y == 0) + 0.0
     with pytest.raises(ValueError, match="of non-zero weight"):
-        LinearAUCClassifierCV(cv=2).fit(X, Y, weight)
+        linear_search(cv=2).fit(X, Y, weight)
 
 
 @pytest.mark.parametrize("kind", [np.array, sparse.csr_array])
@@ -231,7 +228,7 @@ def test_features_that_overflow_are_refused_by_name():
 
 def test_too_many_values_are_refused_by_name():
     with pytest.raises(ValueError, match="Cs must be"):
-        LinearAUCClassifierCV(Cs=10**30).fit(X, Y)
+        linear_search(Cs=10**30).fit(X, Y)
     with pytest.raises((MemoryError, ValueError), match="n_components"):
         FourierFeatures(10**15).fit(X)
 
@@ -255,13 +252,13 @@ TABLE = {"preset": "paper", "Cs": [1.0, 10.0], "cv": 2, "n_landmarks": 10}
 @pytest.mark.parametrize("drop", [1.5, True, np.array([1.0]), np.array(2), [None], len])
 def test_columns_to_drop_are_names(drop):
     with pytest.raises(ValueError, match="drop must be a list of column names; got"):
-        TableModel(drop=drop, **TABLE).fit(X, Y)
+        table_model(drop=drop, **TABLE).fit(X, Y)
 
 
 @pytest.mark.parametrize("y", [1, "y", {"y": 1}, None, RAGGED])
 def test_labels_of_a_table_are_one_per_row(y):
     with pytest.raises((TypeError, ValueError), match=r"\by must hold one label per row|\by\b.*None"):
-        TableModel(**TABLE).fit(X, y)
+        table_model(**TABLE).fit(X, y)
 
 
 @pytest.mark.parametrize(
@@ -271,7 +268,7 @@ def test_labels_of_a_table_are_one_per_row(y):
 )
 def test_rows_of_a_table_that_are_none_are_named(rows):
     with pytest.raises((TypeError, ValueError), match=r"\bX\b|A table is"):
-        TableModel(**TABLE).fit(rows, Y)
+        table_model(**TABLE).fit(rows, Y)
 
 
 def test_labels_that_are_objects_are_told_apart_by_their_text():
@@ -282,20 +279,20 @@ def test_labels_that_are_objects_are_told_apart_by_their_text():
 
 def test_numbers_beyond_64_bits_make_a_column_while_float64_holds_them():
     wide = pd.DataFrame({"a": [int(8 * v) * 10**30 for v in X[:, 0]], "b": X[:, 1], "c": X[:, 2]})
-    assert np.isfinite(TableModel(**TABLE).fit(wide, Y).decision_function(wide)).all()
+    assert np.isfinite(table_model(**TABLE).fit(wide, Y).decision_function(wide)).all()
     with pytest.raises(ValueError, match="Column 'a' of X has a number beyond"):
-        TableModel(**TABLE).fit(wide.assign(a=[10**400] * 60), Y)
+        table_model(**TABLE).fit(wide.assign(a=[10**400] * 60), Y)
 
 
 def test_other_refusals_name_their_argument():
     with pytest.raises(ValueError, match="rare_level must be"):
-        TableModel(rare_level=np.array([])).fit(X, Y)
+        table_model(rare_level=np.array([])).fit(X, Y)
     with pytest.raises(ValueError, match="The target y is of type Binary"):
-        TableModel(**TABLE).fit(X, np.where(Y == 1, b"yes", b"no"))
+        table_model(**TABLE).fit(X, np.where(Y == 1, b"yes", b"no"))
     with pytest.raises(ValueError, match="X holds dates"):
         to_onnx(LinearAUCClassifier().fit(X, Y), X=X.astype("M8[D]"))
     with pytest.raises(ValueError, match="gammas must be"):
-        KernelAUCClassifierCV(gammas=10**30).fit(X, Y)
+        kernel_search(gammas=10**30).fit(X, Y)
     with pytest.raises(ValueError, match="y_true"):
         roc_auc(None, X[:, 0])
 
@@ -334,7 +331,7 @@ def test_a_picture_of_rows_that_overflow_is_refused_by_name():
 
 def test_a_positive_label_that_is_an_array_is_named():
     with pytest.raises(TypeError, match="positive must be one label"):
-        TableModel(positive=np.array([])).fit(np.zeros((4, 1)), [0, 1, 0, 1])
+        table_model(positive=np.array([])).fit(np.zeros((4, 1)), [0, 1, 0, 1])
 
 
 def test_an_interval_of_hardly_any_confidence_holds_its_auc():
@@ -344,8 +341,8 @@ def test_an_interval_of_hardly_any_confidence_holds_its_auc():
 
 @pytest.mark.parametrize("make", [np.asarray, pd.DataFrame], ids=["array", "frame"])
 def test_a_table_of_long_doubles_is_one_of_numbers(make):
-    model = TableModel(preset="paper", n_landmarks=10, Cs=[1.0], cv=2, random_state=0).fit(X, Y)
-    named = TableModel(preset="paper", n_landmarks=10, Cs=[1.0], cv=2, random_state=0)
+    model = table_model(preset="paper", n_landmarks=10, Cs=[1.0], cv=2, random_state=0).fit(X, Y)
+    named = table_model(preset="paper", n_landmarks=10, Cs=[1.0], cv=2, random_state=0)
     named.fit(make(X.astype(np.longdouble)), Y)
     long_ones = X.astype(np.longdouble)
     np.testing.assert_array_equal(model.decision_function(long_ones), model.decision_function(X))
@@ -357,10 +354,8 @@ def test_a_table_of_long_doubles_is_one_of_numbers(make):
 @pytest.mark.parametrize(
     "model",
     [
-        TableModel(preset="paper", Cs=[1.0, 10.0], cv=2, n_landmarks=10),
-        KernelAUCClassifierCV(
-            preset="paper", Cs=[0.1, 10.0], cv=2, n_landmarks=10, kernel="polynomial"
-        ),
+        table_model(preset="paper", Cs=[1.0, 10.0], cv=2, n_landmarks=10),
+        kernel_search(preset="paper", Cs=[0.1, 10.0], cv=2, n_landmarks=10, kernel="polynomial"),
         LinearAUCClassifier(),
     ],
     ids=lambda model: type(model).__name__,
@@ -369,7 +364,7 @@ def test_a_table_of_long_doubles_is_one_of_numbers(make):
 def test_one_weight_beyond_all_others_is_named(model, size):
     weight = np.ones(len(Y))
     weight[7] = size
-    with pytest.raises(ValueError, match=r"sample_weight is too large in row 7: it is 1e\+(20|300)"):
+    with pytest.raises(ValueError, match=r"sample_weight is too large in row 7: with 1e\+(20|300)"):
         model.fit(X, Y, sample_weight=weight)
 
 
@@ -377,7 +372,7 @@ def test_one_weight_beyond_all_others_is_named(model, size):
     "model",
     [
         LinearAUCClassifier(C=0.01),
-        LinearAUCClassifierCV([0.1, 1.0], cv=2),
+        linear_search([0.1, 1.0], cv=2),
         SGDAUCClassifier(random_state=0),
     ],
     ids=lambda model: type(model).__name__,

@@ -11,13 +11,14 @@ from sklearn.base import clone
 from sklearn.datasets import make_classification
 from sklearn.preprocessing import StandardScaler
 
-from aucmax import KernelAUCClassifier, KernelAUCClassifierCV, LinearAUCClassifier, NystroemFeatures
+from aucmax import KernelAUCClassifier, LinearAUCClassifier, NystroemFeatures
 
 distributed = pytest.importorskip("distributed")
 da = pytest.importorskip("dask.array")
 dd = pytest.importorskip("dask.dataframe")
 
 from aucmax.distributed import DaskOperator, DaskRows, connect, traffic_bytes  # noqa: E402
+from tests.searches import kernel_search  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -116,7 +117,7 @@ def test_sparse_partitions_stay_sparse(client, problem):
 @pytest.mark.parametrize("apart", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_a_search_on_dask_finds_what_it_finds_in_memory(client, problem, apart):
     X, y = problem
-    search = KernelAUCClassifierCV(
+    search = kernel_search(
         [0.1, 10.0],
         gammas=[0.5, 1.0],
         n_landmarks=40,
@@ -165,7 +166,7 @@ def test_the_standardisation_is_that_of_all_rows_together(client, problem):
     for weight in (np.ones(len(X)), np.arange(1.0, len(X) + 1)):
         with np.errstate(invalid="ignore"):  # a variance below zero, by rounding
             expected = StandardScaler().fit(X, sample_weight=weight / weight.max())
-        found = rows.scaler(weight)
+        found = rows.standard_scaler(weight)
         for name in ("mean_", "scale_"):
             np.testing.assert_allclose(getattr(found, name), getattr(expected, name), rtol=1e-8)
 
@@ -178,8 +179,8 @@ def test_the_operator_multiplies_as_one_in_memory(client, problem):
     mapped = NystroemFeatures(30, gamma=1e-3, random_state=0).fit(X)
     features = mapped.transform(X)
     for limit in (None, 100_000):
-        operator, _ = rows.operator(mapped, max_memory=limit)
-        W, G = rng.normal(size=(mapped.rank, 3)), rng.normal(size=(len(X), 3))
+        operator, _ = rows.operator(mapped.map, max_memory=limit)
+        W, G = rng.normal(size=(mapped.rank_, 3)), rng.normal(size=(len(X), 3))
         np.testing.assert_allclose(operator.scores(W), features @ W, rtol=1e-9, atol=1e-7)
         np.testing.assert_allclose(operator.pullback(G), features.T @ G, rtol=1e-9, atol=1e-7)
         index = rng.integers(0, len(X), 50)
@@ -194,7 +195,7 @@ def test_many_pieces_are_summed_on_workers(client, problem, monkeypatch):
     monkeypatch.setattr("aucmax.distributed.dask_rows._PIECE_SHARE", 1e-6)
     X, _ = problem
     mapped = NystroemFeatures(30, gamma=1e-3, random_state=0).fit(X)
-    operator, _ = as_rows(client, X, chunk=100).operator(mapped)
+    operator, _ = as_rows(client, X, chunk=100).operator(mapped.map)
     G = np.random.default_rng(0).normal(size=(len(X), 2))
     assert len(operator._pieces) > 8
     np.testing.assert_allclose(operator.pullback(G), mapped.transform(X).T @ G, rtol=1e-9, atol=1e-7)
@@ -238,8 +239,8 @@ def test_traffic_is_as_foretold(processes):
     X = np.random.default_rng(0).normal(size=(200_000, 2)).astype(np.float32)
     rows = DaskRows.checked(processes, small(), da.random.normal(size=X.shape, chunks=(50_000, 2)))
     mapped = NystroemFeatures(20, gamma=1.0, random_state=0).fit(X[:1000])
-    operator, _ = rows.operator(mapped)
-    W, G = np.ones((mapped.rank, 4)), np.ones((len(X), 4))
+    operator, _ = rows.operator(mapped.map)
+    W, G = np.ones((mapped.rank_, 4)), np.ones((len(X), 4))
     operator.scores(W), operator.pullback(G)  # makes the pieces
     for product, given in (("scores", W), ("pullback", G)):
         passes = []
@@ -248,7 +249,7 @@ def test_traffic_is_as_foretold(processes):
             getattr(operator, product)(given)
             passes.append(psutil.net_io_counters(pernic=True)["lo"].bytes_sent - before)
         seen = min(passes)  # others may be using it, too
-        told = traffic_bytes(len(X), mapped.rank, 4, len(operator._pieces), product)
+        told = traffic_bytes(len(X), mapped.rank_, 4, len(operator._pieces), product)
         assert 0.95 < seen / (2 * told) < 1.3, (product, seen, told)
 
 
@@ -358,7 +359,7 @@ def test_what_is_wrong_is_told_with_its_partition(client, problem):
         small().fit(rows, y[1:])
     with pytest.raises(ValueError, match=r"LinearAUCClassifier does not fit Dask collections"):
         LinearAUCClassifier().fit(rows, y)
-    with pytest.raises(ValueError, match=r'solver="sgd" jumps about'):
+    with pytest.raises(ValueError, match=r'solver="sgd" reads rows in random order'):
         small(solver="sgd").fit(rows, y)
     with pytest.raises(ValueError, match=r"X has 4 columns, but KernelAUCClassifier was fitted on 6"):
         small(tol=1e-3).fit(X, y).predict(rows[:, :4])

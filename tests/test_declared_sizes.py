@@ -164,14 +164,14 @@ def test_an_array_of_a_checkpoint_that_is_larger_than_its_file_is_refused(tmp_pa
     path = tmp_path / "c.npz"
     with zipfile.ZipFile(path, "w") as file:
         file.writestr("header.npy", npy(shape, "|u1", b"{}"))
-    with pytest.raises(ValueError, match="is no checkpoint, or not a whole one"):
+    with pytest.raises(ValueError, match="is not a checkpoint, or not a complete one"):
         Checkpoint(path)
 
 
 def test_a_packed_checkpoint_is_refused(tmp_path):
     path = tmp_path / "c.npz"
     np.savez_compressed(path, header=np.zeros(10**6, np.uint8))
-    with pytest.raises(ValueError, match="is no checkpoint, or not a whole one"):
+    with pytest.raises(ValueError, match="is not a checkpoint, or not a complete one"):
         Checkpoint(path)
 
 

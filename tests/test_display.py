@@ -9,8 +9,9 @@ import pytest
 from sklearn.datasets import make_moons
 from sklearn.tree import DecisionTreeClassifier
 
-from aucmax import KernelAUCClassifier, KernelAUCClassifierCV, LinearAUCClassifierCV, SGDAUCClassifier
+from aucmax import KernelAUCClassifier, SGDAUCClassifier
 from aucmax.inspection.displays import ConvergenceDisplay, LandmarkCoverageDisplay
+from tests.searches import kernel_search, linear_search
 
 matplotlib.use("Agg")
 
@@ -37,7 +38,7 @@ def test_convergence_of_a_fit_is_its_history():
 
 def test_convergence_of_a_search_has_a_line_for_each_gamma():
     X, y = moons()
-    model = KernelAUCClassifierCV(8, gammas=2, n_landmarks=50, random_state=0).fit(X, y)
+    model = kernel_search(8, gammas=2, n_landmarks=50, random_state=0).fit(X, y)
     display = ConvergenceDisplay.from_estimator(model)
     assert len(display.axes_) == 2
     shown = np.concatenate([line.get_ydata() for line in display.lines_[:2]])
@@ -48,7 +49,7 @@ def test_convergence_of_a_search_has_a_line_for_each_gamma():
 
 def test_convergence_of_a_search_with_a_map_per_fold_shows_the_worst_gap():
     X, y = moons()
-    model = KernelAUCClassifierCV(3, n_landmarks=30, map_per_fold=True, random_state=0).fit(X, y)
+    model = kernel_search(3, n_landmarks=30, map_per_fold=True, random_state=0).fit(X, y)
     display = ConvergenceDisplay.from_estimator(model)
     first = [record["gap"] for record in model.path_ if record["C"] == model.Cs_[0]]
     assert display.gap[0, 0] == max(first)
@@ -57,7 +58,7 @@ def test_convergence_of_a_search_with_a_map_per_fold_shows_the_worst_gap():
 
 def test_convergence_of_epochs_shows_the_auc_if_it_was_followed():
     X, y = moons()
-    model = KernelAUCClassifierCV(3, n_landmarks=30, solver="sgd", random_state=0).fit(X, y)
+    model = kernel_search(3, n_landmarks=30, solver="sgd", random_state=0).fit(X, y)
     assert [ax.get_ylabel() for ax in ConvergenceDisplay.from_estimator(model).axes_] == [
         "cross-validated AUC"
     ]
@@ -68,7 +69,7 @@ def test_convergence_of_epochs_shows_the_auc_if_it_was_followed():
 
 def test_convergence_of_several_classes_and_of_linear_models():
     X, y = moons()
-    display = ConvergenceDisplay.from_estimator(LinearAUCClassifierCV(4).fit(X, y))
+    display = ConvergenceDisplay.from_estimator(linear_search(4).fit(X, y))
     assert display.labels is None
     model = KernelAUCClassifier(preset="paper", n_landmarks=30, random_state=0).fit(
         X, y + (X[:, 0] > 1.5)
@@ -94,7 +95,7 @@ def test_coverage_is_the_distance_to_the_nearest_landmark_in_bandwidths(kernel, 
     model = KernelAUCClassifier(preset="paper", n_landmarks=20, kernel=kernel, random_state=0).fit(X, y)
     display = LandmarkCoverageDisplay.from_estimator(model, X, y)
     # The kernel of the nearest landmark says the same: exp(-distance ** power).
-    kernel_values = model.feature_map_.kernel_block(model.scaler_.transform(X))[:, :20].max(axis=1)
+    kernel_values = model.feature_map_.map.kernel_block(model.scaler_.transform(X))[:, :20].max(axis=1)
     np.testing.assert_allclose(np.exp(-(display.distances**power)), kernel_values, rtol=1e-6)
     assert (display.half >= display.distances).all()
     assert len(display.lines_) == 4

@@ -8,13 +8,12 @@ from scipy import sparse
 
 from aucmax import (
     KernelAUCClassifier,
-    KernelAUCClassifierCV,
     KernelRankSVM,
     LinearAUCClassifier,
-    LinearAUCClassifierCV,
 )
 from aucmax.solvers import preconditioner, starts
 from aucmax.solvers.preconditioner import Factor
+from tests.searches import kernel_search, linear_search
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 2))
@@ -40,8 +39,8 @@ def outcome(model, rows):
     [
         (LinearAUCClassifier(), sparse.csr_matrix),
         (LinearAUCClassifier(standardize=False), np.asarray),
-        (LinearAUCClassifierCV([1.0], cv=2), sparse.csr_matrix),
-        (LinearAUCClassifierCV([1.0], cv=2, standardize=False), np.asarray),
+        (linear_search([1.0], cv=2), sparse.csr_matrix),
+        (linear_search([1.0], cv=2, standardize=False), np.asarray),
         (KernelAUCClassifier(**RAW, kernel="polynomial"), np.asarray),
         (KernelAUCClassifier(**RAW, kernel="polynomial", gamma=1.0, degree=30), np.asarray),
         (KernelRankSVM(kernel="polynomial", standardize=False), np.asarray),
@@ -54,7 +53,7 @@ def test_rows_far_from_zero(model, as_rows, offset):
 
 
 def test_a_search_at_a_large_offset_still_ranks():
-    found = outcome(LinearAUCClassifierCV([1.0], cv=2), sparse.csr_matrix(X + 1e9))
+    found = outcome(linear_search([1.0], cv=2), sparse.csr_matrix(X + 1e9))
     assert isinstance(found, np.ndarray)
     assert found[y == 1].mean() > found[y == 0].mean()
 
@@ -68,7 +67,7 @@ def test_extreme_c(kind, C):
 
 
 def test_extreme_values_of_c_in_a_search():
-    for model in (LinearAUCClassifierCV([1e300]), KernelAUCClassifierCV([1e300], preset="paper")):
+    for model in (linear_search([1e300]), kernel_search([1e300], preset="paper")):
         found = outcome(model, X)
         assert isinstance(found, np.ndarray) or "overflow" in found
 

@@ -11,10 +11,8 @@ from scipy import sparse
 from aucmax import (
     FourierFeatures,
     KernelAUCClassifier,
-    KernelAUCClassifierCV,
     KernelRankSVM,
     LinearAUCClassifier,
-    LinearAUCClassifierCV,
     NystroemFeatures,
     OAMClassifier,
     SGDAUCClassifier,
@@ -25,6 +23,8 @@ from aucmax.metrics import compare_roc_auc, roc_auc, roc_auc_interval
 from aucmax.metrics.calibration import IsotonicCalibrator, SigmoidCalibrator
 from aucmax.metrics.evaluation import evaluate
 from aucmax.metrics.thresholds import Aim, choose_threshold, measure_threshold
+from reliability.flat_parameters import set_flat
+from tests.searches import kernel_search, linear_search
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 2))
@@ -34,9 +34,9 @@ SCORES = X[:, 0]
 PAPER = {"preset": "paper", "random_state": 0}
 MODELS = {
     "linear": LinearAUCClassifier(),
-    "linear search": LinearAUCClassifierCV(3),
+    "linear search": linear_search(3, tol=1e-4),
     "kernel": KernelAUCClassifier(**PAPER),
-    "kernel search": KernelAUCClassifierCV(2, **PAPER),
+    "kernel search": kernel_search(2, **PAPER),
     "fourier": KernelAUCClassifier(**PAPER, feature_map="fourier", n_landmarks=50),
     "kernel sgd": KernelAUCClassifier(**PAPER, solver="sgd"),
     "sgd": SGDAUCClassifier(random_state=0),
@@ -126,8 +126,8 @@ def test_a_stream_refuses_what_it_cannot_standardise():
 @pytest.mark.parametrize("size", [1e-300, 1e300])
 def test_rows_left_as_they_are_may_not_vanish_or_overflow(name, size):
     with pytest.raises(ValueError, match="X"):
-        MODELS[name].set_params(standardize=False).fit(X * size, y)
-    MODELS[name].set_params(standardize=True)
+        set_flat(MODELS[name], standardize=False).fit(X * size, y)
+    set_flat(MODELS[name], standardize=True)
 
 
 def test_small_rows_left_as_they_are_still_rank():
@@ -393,7 +393,7 @@ def test_weights_that_leave_no_grid_of_c_are_named():
     with pytest.raises(
         ValueError, match=r"Cs=3 gives values from .* since sample_weight sums to 6e\+151"
     ):
-        LinearAUCClassifierCV(3).fit(X, y, sample_weight=np.full(60, 1e150))
+        linear_search(3).fit(X, y, sample_weight=np.full(60, 1e150))
 
 
 def test_rows_are_numbered_as_the_caller_does_whatever_their_weight():
@@ -487,13 +487,13 @@ def test_parameters_are_refused_by_name(value):
         ("C", LinearAUCClassifier()),
         ("max_iter", LinearAUCClassifier()),
         ("standardize", LinearAUCClassifier()),
-        ("refit", LinearAUCClassifierCV()),
-        ("cv", LinearAUCClassifierCV()),
+        ("refit", linear_search()),
+        ("cv", linear_search()),
         ("n_landmarks", KernelAUCClassifier()),
         ("landmarks", NystroemFeatures()),
         ("standardize", KernelAUCClassifier()),
         ("random_state", KernelAUCClassifier(preset="paper")),
-        ("map_per_fold", KernelAUCClassifierCV()),
+        ("map_per_fold", kernel_search()),
         ("average", SGDAUCClassifier()),
         ("early_stopping", OAMClassifier()),
         ("t0", SGDAUCClassifier()),

@@ -9,7 +9,7 @@ from sklearn.datasets import make_classification
 
 from aucmax import KernelAUCClassifier, LinearAUCClassifier
 from aucmax.rows import sources
-from aucmax.rows.blocked import MappedRows
+from aucmax.rows.stored import MappedRows
 
 
 @pytest.fixture(scope="module")

@@ -7,9 +7,9 @@ import pytest
 from aucmax import KernelAUCClassifier
 from aucmax.runtime import memory
 from aucmax.runtime.memory import (
+    Budget,
     NoMemoryError,
     available_bytes,
-    check_fits,
     format_bytes,
     guarded_memory,
     named_memory_error,
@@ -52,10 +52,10 @@ def test_format():
 def test_what_is_free_is_the_limit_by_default():
     free = available_bytes()
     assert free is None or free > 10**6
-    check_fits("A trifle", 1, None)
+    Budget.of().require("A trifle", 1, "Nothing")
     if free:
-        with pytest.raises(MemoryError, match=r"^A giant needs 1e.* TB, and .* is free"):
-            check_fits("A giant", 10**18, None)
+        with pytest.raises(MemoryError, match=r"^A giant needs 1e.* TB, and .* may be used of what is"):
+            Budget.of().require("A giant", 10**18, "Nothing")
 
 
 # Errors of memory are sentences

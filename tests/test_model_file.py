@@ -26,6 +26,7 @@ import aucmax
 from aucmax.persistence import model_file
 from aucmax.persistence.model_file import ModelFileError, load_model, read_manifest, save_model
 from tests.models import make
+from tests.searches import kernel_search, linear_search
 
 X, y = make_moons(120, noise=0.3, random_state=0)
 NAMES = np.array(["no", "yes"])[y]
@@ -37,7 +38,7 @@ def kernel(**params):
 
 
 def search(**params):
-    return aucmax.KernelAUCClassifierCV(Cs=2, n_landmarks=20, random_state=0, **params)
+    return kernel_search(Cs=2, n_landmarks=20, random_state=0, **params)
 
 
 CLASSIFIERS = {
@@ -55,7 +56,7 @@ CLASSIFIERS = {
     "search": search(gammas=2, cv=StratifiedKFold(3)),
     "search by sgd": search(solver="sgd"),
     "linear": aucmax.LinearAUCClassifier(),
-    "linear search": aucmax.LinearAUCClassifierCV(Cs=2),
+    "linear search": linear_search(Cs=2),
     "SGD": aucmax.SGDAUCClassifier(epochs=2, random_state=0),
     "OAM": aucmax.OAMClassifier(random_state=0),
     "SOLAM": aucmax.SOLAMClassifier(epochs=2, random_state=0),
@@ -353,7 +354,7 @@ def test_a_type_that_is_not_listed_is_named_and_not_run(evil, tmp_path):
 def test_a_module_named_in_a_file_is_not_imported(tmp_path, monkeypatch):
     (tmp_path / "trap_module.py").write_text("raise SystemExit('imported')")
     monkeypatch.syspath_prepend(tmp_path)
-    model = edited(skops.io.dumps(kernel().fit(X, y)), "aucmax.estimators.classifiers", "trap_module")
+    model = edited(skops.io.dumps(kernel().fit(X, y)), "aucmax.estimators.kernel", "trap_module")
     with pytest.raises(ModelFileError, match=r"it holds trap_module\.KernelAUCClassifier"):
         load_model(forge(tmp_path / "m.aucmax", model))
     assert "trap_module" not in sys.modules

@@ -19,6 +19,7 @@ import aucmax
 from aucmax.metrics.calibration import IsotonicCalibrator, SigmoidCalibrator
 from aucmax.persistence import onnx_export
 from aucmax.persistence.onnx_export import OnnxError, to_onnx
+from tests.searches import kernel_search, linear_search, table_model
 
 onnx = pytest.importorskip("onnx")
 onnxruntime = pytest.importorskip("onnxruntime")
@@ -43,9 +44,9 @@ CLASSIFIERS = {
     "fourier": kernel(feature_map="fourier"),
     "fourier laplacian": kernel(feature_map="fourier", kernel="laplacian"),
     "sgd": kernel(solver="sgd"),
-    "search": aucmax.KernelAUCClassifierCV(Cs=2, n_landmarks=30, random_state=0),
+    "search": kernel_search(Cs=2, n_landmarks=30, random_state=0),
     "linear": aucmax.LinearAUCClassifier(),
-    "linear search": aucmax.LinearAUCClassifierCV(Cs=2),
+    "linear search": linear_search(Cs=2),
     "SGD": aucmax.SGDAUCClassifier(epochs=2, random_state=0),
     "OAM": aucmax.OAMClassifier(random_state=0),
     "SOLAM": aucmax.SOLAMClassifier(epochs=2, random_state=0),
@@ -195,11 +196,8 @@ def strange(table):
 @pytest.mark.parametrize("calibration", ["sigmoid", "isotonic"])
 @pytest.mark.parametrize("kind", ["rbf", "laplacian"])
 def test_a_table_of_all_kinds_of_columns_goes_in_whole(kind, calibration, tmp_path):
-    tables = pytest.importorskip("aucmax.tables")
     table = frame()
-    model = tables.TableModel(
-        preset="paper", Cs=2, n_landmarks=40, kernel=kind, calibration=calibration
-    )
+    model = table_model(preset="paper", Cs=2, n_landmarks=40, kernel=kind, calibration=calibration)
     model.fit(table, target(table))
     asked = strange(table)
     to_onnx(model, tmp_path / "made.onnx")

@@ -62,7 +62,7 @@ def test_float32_sums_over_many_rows_stay_exact():
 def test_folded_and_projected_are_the_same_operator():
     X = np.random.default_rng(0).normal(size=(200, 3))
     features = NystroemFeatures(50, gamma=1.0, random_state=0).fit(X)
-    folded = KernelOperator(features.kernel_block(X), features.projection)
+    folded = KernelOperator(features.map.kernel_block(X), features.map.projection)
     projected = FeatureOperator(features.transform(X))
     coef = np.random.default_rng(1).normal(size=(features.rank_, 2))
     np.testing.assert_allclose(folded.scores(coef), projected.scores(coef), atol=1e-9)

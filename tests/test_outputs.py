@@ -18,6 +18,7 @@ from aucmax import LinearAUCClassifier
 from aucmax.cli import main
 from aucmax.persistence.model_file import load_model, save_model
 from aucmax.runtime.output_files import OutputError, replacing, scratch_folder
+from tests.searches import fit_table
 
 X = np.random.default_rng(0).normal(size=(60, 3))
 MODEL = LinearAUCClassifier().fit(X, X[:, 0] > 0)
@@ -238,8 +239,8 @@ def test_there_is_one_way_to_write_an_output():
         "runtime/output_files.py": "the one way",
         "paper/data/downloads.py": "a download that can be resumed keeps its name",
         "paper/store.py": "rows are appended",
-        "rows/blocked.py": "a temporary file of a fit",
-        "operators/placement.py": "a temporary file that is timed",
+        "rows/stored.py": "a temporary file of a fit",
+        "operators/speeds.py": "a temporary file that is timed",
         "paper/runner.py": "the null device",
     }
     writes = re.compile(
@@ -262,8 +263,6 @@ def test_there_is_one_way_to_write_an_output():
 def place(tmp_path_factory):
     """A folder with a table and a model of it."""
     import polars as pl
-
-    from aucmax.tables import fit_table
 
     folder = tmp_path_factory.mktemp("outputs")
     table = pl.DataFrame({"a": X[:, 0], "b": X[:, 1], "y": np.where(X[:, 0] > 0, "yes", "no")})

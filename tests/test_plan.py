@@ -2,9 +2,13 @@ import numpy as np
 import pytest
 from sklearn.datasets import make_classification
 
-from aucmax import KernelAUCClassifier, KernelAUCClassifierCV, NystroemFeatures
+from aucmax import KernelAUCClassifier
+from aucmax.features.landmark_map import LandmarkMap
 from aucmax.operators import placement as plan
-from aucmax.operators.placement import DiskSpeed, pays_to_project, plan_fit
+from aucmax.operators.placement import Sizes, pays_to_project, plan_fit
+from aucmax.operators.speeds import DiskSpeed
+from aucmax.runtime.memory import Budget
+from tests.searches import kernel_search
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +27,8 @@ def disk(monkeypatch):
 
 
 def chosen(budget, disk=None, rank=1000, **more):
-    return plan_fit(10**6, 1000, lambda: 1e-6, rank=rank, max_memory=budget, **more).place.name
+    sizes = Sizes(10**6, 1000, rank)
+    return plan_fit(sizes, Budget.of(budget), lambda: 1e-6, **more).place.name
 
 
 def test_values_stay_in_memory_where_they_fit(disk):
@@ -53,7 +58,7 @@ def test_measuring_to_show_the_time_does_not_change_the_place(monkeypatch, speed
 
 def test_a_budget_too_small_for_the_solver_says_the_least_that_works(disk):
     disk(1e9)
-    with pytest.raises(MemoryError, match=r"needs 323 MB even if none is kept, and 200 MB"):
+    with pytest.raises(MemoryError, match=r"even with none kept, needs 323 MB, and 200 MB"):
         chosen("200MB")
     assert chosen("330MB") == "recomputed"
 
@@ -93,7 +98,7 @@ def test_a_search_finds_the_same_in_every_place(problem, monkeypatch):
     found = {}
     for place in ("memory", "projected", "disk", "recomputed"):
         only(monkeypatch, place)
-        found[place] = KernelAUCClassifierCV(
+        found[place] = kernel_search(
             [0.1, 1.0, 10.0], gammas=[0.5, 1.0], n_landmarks=60, tol=1e-8, random_state=0
         ).fit(X, y)
     for place in ("projected", "disk", "recomputed"):
@@ -121,7 +126,7 @@ def test_nothing_is_left_of_a_file_when_a_fit_is_stopped(problem, monkeypatch, t
     X, y = problem
     monkeypatch.setattr(plan.tempfile, "tempdir", str(tmp_path))
     only(monkeypatch, "disk")
-    monkeypatch.setattr(NystroemFeatures, "kernel_block", stop)
+    monkeypatch.setattr(LandmarkMap, "kernel_block", stop)
     with pytest.raises(KeyboardInterrupt):
         KernelAUCClassifier(preset="paper", n_landmarks=50).fit(X, y)
     assert not list(tmp_path.iterdir())
@@ -134,11 +139,10 @@ def stop(*_, **__):
 def only(monkeypatch, name):
     """Plans that choose one place."""
 
-    def planned(n_rows, n_landmarks, *_, rank, itemsize, **__):
-        place = plan.Place(name, 0, per_pass=1e-3)
-        return plan.Plan(n_rows, n_landmarks, 10**9, 0, place, (), 1000, itemsize, 100)
+    def planned(sizes, *_, **__):
+        return plan.Plan(sizes, 10**9, plan.Place(name, 0, per_pass=1e-3), room=1000)
 
-    monkeypatch.setattr("aucmax.estimators.kernel_scores.plan_fit", planned)
+    monkeypatch.setattr("aucmax.fitting.kernel_fit.plan_fit", planned)
 
 
 @pytest.mark.slow

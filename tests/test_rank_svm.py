@@ -13,7 +13,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from aucmax import KernelAUCClassifier, KernelRankSVM
-from aucmax.estimators import baselines as baselines_module
+from aucmax.fitting import rank_svm_fit
 from aucmax.metrics import roc_auc
 from aucmax.pairs import PairLoss
 from aucmax.runtime.deadline import Deadline
@@ -92,7 +92,7 @@ def test_the_reported_objective_is_that_of_the_coefficients():
 def test_recomputed_blocks_give_what_the_held_matrix_gives(monkeypatch):
     X, y = moons(600)
     held = KernelRankSVM(random_state=0).fit(X, y)
-    with pytest.warns(UserWarning, match=r"takes .*B, more than .*computed anew .* s each"):
+    with pytest.warns(UserWarning, match=r"takes .*B, more than .*computed again .* s each"):
         anew = KernelRankSVM(max_memory="10kB").fit(X, y)
     assert anew.objective_ == pytest.approx(held.objective_, rel=1e-6)
     np.testing.assert_allclose(
@@ -107,7 +107,7 @@ def test_what_it_costs_is_said_before_it_starts_and_it_can_be_interrupted(monkey
     def interrupt(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(baselines_module, "minimize_kernel", interrupt)
+    monkeypatch.setattr(rank_svm_fit, "minimize_kernel", interrupt)
     with (
         pytest.warns(UserWarning, match="subsample"),
         pytest.raises(KeyboardInterrupt, match="left unfitted"),
@@ -118,7 +118,7 @@ def test_what_it_costs_is_said_before_it_starts_and_it_can_be_interrupted(monkey
 
 def test_progress_is_shown_unasked_when_products_are_slow(capsys):
     X, y = moons()
-    with pytest.warns(UserWarning, match="computed anew"):
+    with pytest.warns(UserWarning, match="computed again"):
         KernelRankSVM(max_memory=1000).fit(X, y)
     assert re.search(r"product \d+: objective", capsys.readouterr().err)
     KernelRankSVM().fit(X, y)
@@ -162,7 +162,7 @@ def test_constant_rows_score_zero_and_sparse_ones_keep_to_the_budget():
             model.fit(np.ones((20, 3)), y)
         assert np.ptp(model.decision_function(np.ones((4, 3)))) == 0
     wide = sparse.random(20, 10_000, density=0.01, format="csr", random_state=0)
-    with pytest.raises(MemoryError, match="made dense, need 8 MB"):
+    with pytest.raises(MemoryError, match="made dense, needs 8 MB"):
         KernelRankSVM(max_memory="1MB").fit(wide, y)
 
 

@@ -19,7 +19,8 @@ from aucmax.metrics.evaluation import evaluate
 from aucmax.metrics.thresholds import measure_threshold
 from aucmax.report import write_report
 from aucmax.report.curves import make_cuts, roc_band, score_histogram
-from aucmax.tables import TableError, fit_table
+from aucmax.tables import TableError
+from tests.searches import fit_table
 
 pytest.importorskip("matplotlib", reason='reports need matplotlib: pip install "aucmax[report]"')
 pytest.importorskip("jinja2", reason='reports need jinja2: pip install "aucmax[report]"')

@@ -14,17 +14,25 @@ from threadpoolctl import threadpool_limits
 
 from aucmax import (
     KernelAUCClassifier,
-    KernelAUCClassifierCV,
     KernelRankSVM,
     LinearAUCClassifier,
-    LinearAUCClassifierCV,
     NystroemFeatures,
     OAMClassifier,
     SGDAUCClassifier,
     SOLAMClassifier,
 )
 from aucmax.features.landmarks import lloyd
-from aucmax.rows.content_order import content_order, row_keys
+from aucmax.rows import content_order as module
+from aucmax.rows.interface import as_rows
+from tests.searches import kernel_search, linear_search
+
+
+def content_order(X, *more):
+    return module.content_order(as_rows(X), *more)
+
+
+def row_keys(X):
+    return module.row_keys(as_rows(X))
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +72,7 @@ def test_the_order_of_rows_in_memory_does_not_matter_to_the_last_bit(problem, na
 
 @pytest.mark.parametrize(
     "model",
-    [KernelAUCClassifierCV([0.1, 1.0], n_landmarks=40, random_state=0), LinearAUCClassifierCV()],
+    [kernel_search([0.1, 1.0], n_landmarks=40, random_state=0), linear_search()],
     ids=["kernel", "linear"],
 )
 def test_a_search_over_the_same_folds_does_not_depend_on_the_order_either(problem, model):

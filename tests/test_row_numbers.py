@@ -9,8 +9,9 @@ from aucmax.cli import commands
 from aucmax.reading import byte_streams
 from aucmax.reading.read import table_batches
 from aucmax.report.column_table import confident_mistakes
-from aucmax.tables import TableError, TableModel, fit_table
+from aucmax.tables import TableError, TableModel
 from aucmax.tables.evaluation_rows import evaluation_rows
+from tests.searches import fit_table, table_model
 
 FAST = {"preset": "paper", "n_landmarks": 10, "Cs": [1.0]}
 
@@ -63,7 +64,7 @@ def test_rows_without_a_label_or_weight_are_counted(model, tmp_path):
     with pytest.raises(TableError, match=r"holds inf in row 30 \(from 0\)"):
         fit_table(bad, "y", weight="w", **FAST)
     with pytest.raises(TableError, match=r"holds inf in row 30 \(from 0\)"):
-        TableModel(**FAST).fit(bad.drop("y", "w"), bad["y"], sample_weight=bad["w"].to_numpy())
+        table_model(**FAST).fit(bad.drop("y", "w"), bad["y"], sample_weight=bad["w"].to_numpy())
     with pytest.raises(TableError, match=r"holds inf in row 30 \(from 0\)"):
         evaluation_rows(model, bad)
     bad.write_csv(tmp_path / "t.csv")
@@ -125,7 +126,7 @@ def test_rows_of_a_file_for_arrays_have_their_line(tmp_path):
 def test_libsvm_rows_are_those_that_hold_something(tmp_path):
     path = tmp_path / "t.libsvm"
     path.write_text("# made by hand\n1 1:2\n\n0 1:3\n1 x\n")
-    with pytest.raises(TableError, match=r"Row 2 \(from 0; line 5 of .*\) is not as LIBSVM writes it"):
+    with pytest.raises(TableError, match=r"Row 2 \(from 0; line 5 of .*\) is not in the LIBSVM format"):
         list(table_batches(path))
     rows = "".join(f"{i % 2} 1:{i}.5 2:{i * i % 7}\n" for i in range(30))
     path.write_text("# made by hand\n" + rows + "1 1:1e39\n")

@@ -18,18 +18,19 @@ from sklearn.utils.validation import check_is_fitted
 import aucmax.features.scalers as module
 from aucmax import (
     KernelAUCClassifier,
-    KernelAUCClassifierCV,
     LinearAUCClassifier,
     SGDAUCClassifier,
     load_model,
     save_model,
 )
-from aucmax.estimators.ranking import LinearScores
 from aucmax.features.scalers import MetricScaler, QuantileScaler
+from aucmax.fitting import kernel_fit
 from aucmax.fitting.checkpoint import Checkpoint
+from aucmax.fitting.machines import LinearMachine
 from aucmax.fitting.scaling import scale_rows
 from aucmax.persistence.onnx_export import to_onnx
-from aucmax.rows.blocked import BlockedRows, FileRows
+from aucmax.rows.stored import FileRows, StoredRows
+from tests.searches import kernel_search
 
 DIAGONAL = np.array([2.0, 0.5])
 MATRIX = np.array([[1.0, 0.5, -1.0], [0.0, 2.0, 0.3]])
@@ -254,7 +255,7 @@ def test_a_metric_of_sparse_rows():
     np.testing.assert_allclose(scaler.inverse_transform(found).toarray(), X.toarray())
     with pytest.raises(ValueError, match="sparse rows dense"):
         MetricScaler(inner, MATRIX).transform(X)
-    with pytest.raises(ValueError, match="of 2 columns, and the rows have 3"):
+    with pytest.raises(ValueError, match="has 2 columns, and the rows have 3"):
         MetricScaler(None, DIAGONAL).transform(np.eye(3))
 
 
@@ -272,7 +273,7 @@ def test_a_column_of_factor_0_comes_back_as_its_mean(rng):
 def stored(tmp_path, problem):
     X, _ = problem
     X.tofile(tmp_path / "rows")
-    return BlockedRows(FileRows(tmp_path / "rows", X.shape, X.dtype))
+    return StoredRows(FileRows(tmp_path / "rows", X.shape, X.dtype))
 
 
 def test_rows_in_a_file_are_those_in_memory(stored, problem, monkeypatch, rng):
@@ -290,10 +291,10 @@ def test_rows_in_a_file_are_those_in_memory(stored, problem, monkeypatch, rng):
         expected, scaled = scaler.transform(X), scale_rows(scaler, stored)
         assert scaled.shape == expected.shape
         np.testing.assert_allclose(scaled[10:50], expected[10:50], rtol=1e-12)
-        np.testing.assert_allclose(scaled.taken(keep)[:], expected[keep], rtol=1e-12)
+        np.testing.assert_allclose(scaled.take(keep)[:], expected[keep], rtol=1e-12)
         assert scaled.astype(np.float32)[:5].dtype == np.float32
         assert scaled[:0].shape == (0, expected.shape[1])
-    twice = stored.scaled_by(StandardScaler().fit(X)).scaled_by(MetricScaler(None, MATRIX))
+    twice = stored.scaled(StandardScaler().fit(X)).scaled(MetricScaler(None, MATRIX))
     np.testing.assert_allclose(twice[:], expected, atol=1e-12)
 
 
@@ -325,10 +326,10 @@ def test_rows_on_workers_are_those_here(problem):
 
         rows = DaskRows.checked(client, kernel(), da.from_array(X, chunks=(70, 2)))
         scaler = MetricScaler(found.scaler_, MATRIX)
-        scaled = rows.scaled_by(scaler)
+        scaled = rows.scaled(scaler)
         assert scaled.shape == (300, 3)
         np.testing.assert_allclose(scaled[5:200], scaler.transform(X)[5:200])
-        assert scaled.astype(np.float32).taken(np.arange(9))[:].shape == (9, 3)
+        assert scaled.astype(np.float32).take(np.arange(9))[:].shape == (9, 3)
     expected = kernel().fit(X, y)
     np.testing.assert_array_equal(found.scaler_.knots_, expected.scaler_.knots_)
     np.testing.assert_allclose(found.decision_function(X), expected.decision_function(X), atol=1e-4)
@@ -348,7 +349,7 @@ def test_monotone_changes_of_columns_change_nothing(problem):
 
 def test_each_fold_has_its_own_map(problem):
     X, y = problem
-    search = KernelAUCClassifierCV(
+    search = kernel_search(
         standardize="quantile", map_per_fold=True, Cs=2, n_landmarks=20, random_state=0
     )
     assert isinstance(search.fit(X, y).scaler_, QuantileScaler)
@@ -361,10 +362,8 @@ def test_linear_classifiers_take_no_ranks(model, problem):
 
 
 def test_linear_scores_need_a_linear_scaler():
-    scores = LinearScores()
-    scores.scaler_ = MetricScaler(None, DIAGONAL)
     with pytest.raises(TypeError, match="need a StandardScaler"):
-        scores._set_coef(np.ones((2, 1)))
+        LinearMachine.of_scaled(np.ones((2, 1)), np.zeros(1), MetricScaler(None, DIAGONAL))
 
 
 def test_a_checkpoint_restores_scalers(tmp_path, problem):
@@ -393,7 +392,7 @@ class StoppedError(Exception):
 def test_a_stopped_fit_goes_on_with_its_map(tmp_path, problem, monkeypatch):
     model = kernel(checkpoint=tmp_path / "fit.npz")
     with monkeypatch.context() as patch:
-        patch.setattr(KernelAUCClassifier, "_solve", lambda *_: (_ for _ in ()).throw(StoppedError))
+        patch.setattr(kernel_fit, "_solve_newton", lambda *_: (_ for _ in ()).throw(StoppedError))
         patch.setattr(Checkpoint, "close", lambda self: self.write())
         with pytest.raises(StoppedError):
             model.fit(*problem)

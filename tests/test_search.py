@@ -24,13 +24,13 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from aucmax import (
     CVPathDisplay,
     KernelAUCClassifier,
-    KernelAUCClassifierCV,
     LinearAUCClassifier,
-    LinearAUCClassifierCV,
 )
-from aucmax.estimators import search as search_module
-from aucmax.estimators.ranking import generator
-from aucmax.fitting.c_path import Path, choose, has_fallen
+from aucmax.features.landmark_map import LandmarkMap
+from aucmax.fitting import kernel_search as search_module
+from aucmax.fitting.c_path import CPath, choose, has_fallen
+from aucmax.fitting.context import draw_seed
+from aucmax.fitting.grids import gamma_factors
 from aucmax.metrics import roc_auc
 from aucmax.operators import FeatureOperator
 from aucmax.pairs import PairLoss
@@ -40,6 +40,7 @@ from aucmax.runtime.threads import one_blas_thread, over_blocks, thread_count
 from aucmax.solvers.newton import Newton, minimize
 from aucmax.solvers.options import Stopping
 from aucmax.solvers.stochastic import PairSGD, PairSGDGrid
+from tests.searches import kernel_search, linear_search
 
 mpl.use("Agg")
 
@@ -51,6 +52,10 @@ def moons(n=400, seed=0):
     return (X - X.mean(axis=0)) / X.std(axis=0), y[keep]
 
 
+def generator(seed):
+    return np.random.default_rng(draw_seed(seed))
+
+
 def given_map(X, **parameters):
     """Parameters with which nothing is made from the rows of a fold: landmarks and scale are given."""
     return {"landmarks": X[:60], "gamma": 1.0, "standardize": False, "tol": 1e-6, **parameters}
@@ -58,8 +63,8 @@ def given_map(X, **parameters):
 
 @parametrize_with_checks(
     [
-        KernelAUCClassifierCV(3, preset="paper", random_state=0),
-        LinearAUCClassifierCV(3),
+        kernel_search(3, preset="paper", random_state=0),
+        linear_search(3),
     ]
 )
 def test_scikit_learn_contract(estimator, check):
@@ -69,8 +74,8 @@ def test_scikit_learn_contract(estimator, check):
 @pytest.mark.slow
 @parametrize_with_checks(
     [
-        KernelAUCClassifierCV(3, random_state=0),
-        KernelAUCClassifierCV(2, gammas=2, map_per_fold=True, random_state=0),
+        kernel_search(3, random_state=0),
+        kernel_search(2, gammas=2, map_per_fold=True, random_state=0),
     ]
 )
 def test_scikit_learn_contract_of_the_default_and_of_a_map_per_fold(estimator, check):
@@ -91,7 +96,7 @@ def by_params(results):
 def test_scores_are_those_of_a_grid_search(kernel):
     X, y = moons()
     grid = {"C": [0.1, 1.0, 10.0, 100.0], "gamma": [0.5, 1.0, 2.0]}
-    model = KernelAUCClassifierCV(
+    model = kernel_search(
         grid["C"], gammas=grid["gamma"], patience=None, kernel=kernel, degree=2, **given_map(X)
     ).fit(X, y)
     slow = GridSearchCV(
@@ -121,7 +126,7 @@ def test_a_linear_search_is_a_grid_search_and_cross_val_score_agrees():
     X, y = load_breast_cancer(return_X_y=True)
     X = StandardScaler().fit_transform(X)
     Cs = [1e-3, 1e-2, 0.1, 1.0, 10.0]
-    model = LinearAUCClassifierCV(Cs, patience=None, standardize=False, tol=1e-7).fit(X, y)
+    model = linear_search(Cs, patience=None, standardize=False, tol=1e-7).fit(X, y)
     plain = LinearAUCClassifier(standardize=False, tol=1e-7)
     slow = GridSearchCV(plain, {"C": Cs}, scoring="roc_auc", cv=3).fit(X, y)
     np.testing.assert_allclose(model.scores_mean_, slow.cv_results_["mean_test_score"], atol=2e-4)
@@ -137,7 +142,7 @@ def test_the_stochastic_grid_is_a_grid_search_to_the_last_digit(n_jobs):
     X, y = moons()
     shared = given_map(X, solver="sgd", random_state=3, max_iter=4)
     Cs = [1.0, 30.0, 1000.0]
-    model = KernelAUCClassifierCV(Cs, n_jobs=n_jobs, **shared).fit(X, y)
+    model = kernel_search(Cs, n_jobs=n_jobs, **shared).fit(X, y)
     slow = GridSearchCV(
         KernelAUCClassifier(preset="paper", **shared), {"C": Cs}, scoring="roc_auc", cv=3
     ).fit(X, y)
@@ -168,7 +173,7 @@ def test_a_map_per_fold_is_a_grid_search_over_the_whole_fit():
     X = X * [3.0, 0.1] + [5.0, -2.0]
     shared = {"n_landmarks": 40, "landmarks": "uniform", "random_state": 0, "tol": 1e-6}
     Cs = [0.1, 1.0, 10.0]
-    model = KernelAUCClassifierCV(Cs, map_per_fold=True, patience=None, **shared).fit(X, y)
+    model = kernel_search(Cs, map_per_fold=True, patience=None, **shared).fit(X, y)
     slow = GridSearchCV(
         KernelAUCClassifier(preset="paper", **shared), {"C": Cs}, scoring="roc_auc", cv=3
     ).fit(X, y)
@@ -176,14 +181,14 @@ def test_a_map_per_fold_is_a_grid_search_over_the_whole_fit():
     ours, theirs = model.decision_function(X), slow.best_estimator_.decision_function(X)
     assert slow.best_params_["C"] == model.C_
     np.testing.assert_allclose(ours - ours.mean(), theirs - theirs.mean(), atol=0.02)
-    shared_map = KernelAUCClassifierCV(Cs, patience=None, **shared).fit(X, y)
+    shared_map = kernel_search(Cs, patience=None, **shared).fit(X, y)
     assert np.abs(shared_map.scores_ - model.scores_).max() > 0
 
 
 @pytest.mark.parametrize("solver", ["newton", "sgd"])
 def test_a_map_per_fold_with_several_gammas(solver):
     X, y = moons()
-    model = KernelAUCClassifierCV(
+    model = kernel_search(
         3, gammas=3, map_per_fold=True, solver=solver, n_landmarks=30, max_iter=20, random_state=0
     ).fit(X, y)
     assert model.scores_.shape == (3, 3, 3)
@@ -218,9 +223,9 @@ def test_a_path_takes_fewer_passes_than_cold_solves():
 
 def test_gammas_from_held_distances_and_anew_are_the_same():
     X, y = moons()
-    held = KernelAUCClassifierCV(4, gammas=[0.25, 1, 3], n_landmarks=50, random_state=0).fit(X, y)
+    held = kernel_search(4, gammas=[0.25, 1, 3], n_landmarks=50, random_state=0).fit(X, y)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(search_module, "fits", lambda *_: False)
+        patch.setattr(search_module, "_two_blocks_fit", lambda *_: False)
         anew = clone(held).fit(X, y)
     np.testing.assert_allclose(held.scores_, anew.scores_, atol=1e-6)
     assert held.gamma_ == anew.gamma_
@@ -230,22 +235,20 @@ def test_a_budget_of_one_block_still_searches_gammas():
     X, y = moons()
     block = len(X) * 50 * 8
     beside = 600_000  # rows, landmarks and what the solver holds
-    model = KernelAUCClassifierCV(
+    model = kernel_search(
         3, gammas=2, n_landmarks=50, max_memory=beside + int(1.5 * block), random_state=0
     )
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(
-            search_module.NystroemFeatures, "raw_block", lambda *_: pytest.fail("two blocks are held")
-        )
+        patch.setattr(LandmarkMap, "raw_block", lambda *_: pytest.fail("two blocks are held"))
         model.fit(X, y)
     with pytest.raises(MemoryError, match="max_memory"):
-        model.set_params(max_memory=block // 2).fit(X, y)
+        model.set_params(estimator__max_memory=block // 2).fit(X, y)
 
 
 @pytest.mark.parametrize("feature_map", ["nystroem", "fourier"])
 def test_several_gammas_end_with_the_map_of_the_chosen_one(feature_map):
     X, y = moons()
-    model = KernelAUCClassifierCV(
+    model = kernel_search(
         5, gammas=[0.5, 4.0], n_landmarks=60, feature_map=feature_map, random_state=0
     ).fit(X, y)
     assert model.gamma_ == model.feature_map_.gamma_
@@ -268,21 +271,21 @@ def test_several_gammas_end_with_the_map_of_the_chosen_one(feature_map):
 
 def test_the_default_grid_is_the_papers_in_our_units():
     X, y = moons()
-    model = LinearAUCClassifierCV(patience=1).fit(X, y)
+    model = linear_search(patience=1).fit(X, y)
     unit = y.sum() * (1 - y).sum() / len(y)
     np.testing.assert_allclose(model.Cs_, 2.0 ** np.arange(-15, 11) * unit)
-    few = LinearAUCClassifierCV(3).fit(X, y)
+    few = linear_search(3).fit(X, y)
     np.testing.assert_allclose(few.Cs_, np.array([2.0**-15, 2.0**-2.5, 2.0**10]) * unit)
-    stochastic = KernelAUCClassifierCV(solver="sgd", n_landmarks=20, max_iter=1, random_state=0)
+    stochastic = kernel_search(solver="sgd", n_landmarks=20, max_iter=1, random_state=0)
     stochastic.fit(X, y)
     np.testing.assert_allclose(stochastic.Cs_, 1 / (np.array([1e-7, 1e-8, 1e-9, 1e-10]) * len(y)))
-    assert KernelAUCClassifierCV(gammas=3)._factors().tolist() == [0.5, 1.0, 2.0]
-    assert KernelAUCClassifierCV(gammas=2)._factors().tolist() == [0.5, 1.0]
+    assert gamma_factors(3).tolist() == [0.5, 1.0, 2.0]
+    assert gamma_factors(2).tolist() == [0.5, 1.0]
 
 
 def test_the_walk_ends_when_the_auc_has_fallen_so_many_times_in_a_row():
     X, y = moons()
-    full = KernelAUCClassifierCV(20, patience=None, n_landmarks=100, random_state=0).fit(X, y)
+    full = kernel_search(20, patience=None, n_landmarks=100, random_state=0).fit(X, y)
     assert not np.isnan(full.scores_).any()
     early = clone(full).set_params(patience=2).fit(X, y)
     reached = int((~np.isnan(early.scores_mean_[0])).sum())
@@ -314,8 +317,8 @@ def test_ties_go_to_the_smaller_c_and_one_standard_error_further_down():
 
 def test_one_standard_error_takes_a_smaller_c():
     X, y = load_breast_cancer(return_X_y=True)
-    best = LinearAUCClassifierCV(patience=None).fit(X, y)
-    simple = LinearAUCClassifierCV(patience=None, select="1se").fit(X, y)
+    best = linear_search(patience=None).fit(X, y)
+    simple = linear_search(patience=None, select="1se").fit(X, y)
     assert simple.C_ < best.C_
     error = best.scores_[:, best.best_index_].std(ddof=1) / np.sqrt(3)
     assert simple.best_score_ >= best.best_score_ - error
@@ -323,7 +326,7 @@ def test_one_standard_error_takes_a_smaller_c():
 
 def test_results_are_as_existing_tools_read_them():
     X, y = moons()
-    model = KernelAUCClassifierCV(6, gammas=2, n_landmarks=40, random_state=0).fit(X, y)
+    model = kernel_search(6, gammas=2, n_landmarks=40, random_state=0).fit(X, y)
     table = pd.DataFrame(model.cv_results_)
     best = table.loc[model.best_index_]
     assert best["rank_test_score"] == 1
@@ -344,7 +347,7 @@ def test_results_are_as_existing_tools_read_them():
 def test_without_refit_the_folds_are_averaged():
     X, y = moons()
     cv = StratifiedKFold(3)
-    model = KernelAUCClassifierCV([1.0], refit=False, cv=cv, **given_map(X, tol=1e-8)).fit(X, y)
+    model = kernel_search([1.0], refit=False, cv=cv, **given_map(X, tol=1e-8)).fit(X, y)
     mean = 0.0
     for train, _ in cv.split(X, y):
         fold = KernelAUCClassifier(1.0, preset="paper", **given_map(X, tol=1e-8)).fit(
@@ -358,7 +361,7 @@ def test_without_refit_the_folds_are_averaged():
 
 def test_more_than_two_classes_share_one_c():
     X, y = load_iris(return_X_y=True)
-    model = KernelAUCClassifierCV(5, n_landmarks=40, random_state=0).fit(X, y)
+    model = kernel_search(5, n_landmarks=40, random_state=0).fit(X, y)
     assert model.decision_function(X).shape == (150, 3)
     assert model.score(X, y) > 0.9
     assert len(model.objective_) == 3
@@ -370,7 +373,7 @@ def test_more_than_two_classes_share_one_c():
 def test_held_out_scores_are_those_of_models_that_did_not_see_the_rows(map_per_fold):
     X, y = moons()
     folds = list(StratifiedKFold(3).split(X, y))
-    model = KernelAUCClassifierCV(
+    model = kernel_search(
         [1.0, 10.0], cv=folds, map_per_fold=map_per_fold, **given_map(X), random_state=0
     ).fit(X, y)
     whole = model.decision_function(X)
@@ -392,7 +395,7 @@ def test_held_out_scores_have_gaps_where_no_fold_tests_and_means_where_several_d
     folds.append((rows[never], rows[twice]))
     weight = np.ones(len(y))
     weight[:3] = 0.0  # absent
-    model = LinearAUCClassifierCV([1.0], cv=folds, tol=1e-8).fit(X, y, sample_weight=weight)
+    model = linear_search([1.0], cv=folds, tol=1e-8).fit(X, y, sample_weight=weight)
     given = np.isfinite(model.held_out_scores_)
     np.testing.assert_array_equal(given, (once | twice) & (weight > 0))
     alone = [
@@ -414,26 +417,26 @@ def test_held_out_scores_have_gaps_where_no_fold_tests_and_means_where_several_d
 
 def test_held_out_scores_of_several_classes_and_of_the_stochastic_solver():
     X, y = load_iris(return_X_y=True)
-    model = KernelAUCClassifierCV(2, n_landmarks=40, random_state=0).fit(X, y)
+    model = kernel_search(2, n_landmarks=40, random_state=0).fit(X, y)
     assert model.held_out_scores_.shape == (150, 3)
     right = model.classes_[model.held_out_scores_.argmax(axis=1)] == y
     assert right.mean() > 0.85
     X, y = moons()
-    model = KernelAUCClassifierCV(gammas=2, solver="sgd", n_landmarks=40, random_state=0).fit(X, y)
+    model = kernel_search(gammas=2, solver="sgd", n_landmarks=40, random_state=0).fit(X, y)
     assert roc_auc(y, model.held_out_scores_) == pytest.approx(model.best_score_, abs=0.02)
 
 
 def test_a_time_budget_ends_the_walk_at_a_value(monkeypatch):
-    X, y, add = *moons(), Path.add
-    model = KernelAUCClassifierCV(5, gammas=3, n_landmarks=40, patience=None, random_state=0)
-    hour = clone(model).set_params(time_budget=3600.0).fit(X, y)
+    X, y, add = *moons(), CPath.add
+    model = kernel_search(5, gammas=3, n_landmarks=40, patience=None, random_state=0)
+    hour = clone(model).set_params(estimator__time_budget=3600.0).fit(X, y)
     np.testing.assert_array_equal(hour.scores_, model.fit(X, y).scores_)
     seen = []
     monkeypatch.setattr(Deadline, "over", lambda self: self.limited and len(seen) >= 2)
     monkeypatch.setattr(
-        Path, "add", lambda self, *a, **more: (seen.append(1), add(self, *a, **more))[1]
+        CPath, "add", lambda self, *a, **more: (seen.append(1), add(self, *a, **more))[1]
     )
-    short = clone(model).set_params(time_budget=3600.0).fit(X, y)
+    short = clone(model).set_params(estimator__time_budget=3600.0).fit(X, y)
     assert (
         [(record["gamma"], record["C"]) for record in short.path_]
         == [
@@ -450,7 +453,7 @@ def test_weights_count_in_fit_and_score():
     rng = np.random.default_rng(0)
     weight = rng.integers(0, 3, len(y)).astype(float)
     test_of = rng.integers(0, 3, len(y))
-    model = LinearAUCClassifierCV([0.1, 1.0], cv=PredefinedSplit(test_of), tol=1e-8)
+    model = linear_search([0.1, 1.0], cv=PredefinedSplit(test_of), tol=1e-8)
     model.fit(X, y, sample_weight=weight)
     rows = np.repeat(np.arange(len(y)), weight.astype(int))
     again = clone(model).set_params(cv=PredefinedSplit(test_of[rows])).fit(X[rows], y[rows])
@@ -460,13 +463,13 @@ def test_weights_count_in_fit_and_score():
 
 def test_sparse_rows_and_frames():
     X, y = moons()
-    dense = LinearAUCClassifierCV(4, standardize=False).fit(X, y)
-    csr = LinearAUCClassifierCV(4, standardize=False).fit(sparse.csr_array(X), y)
+    dense = linear_search(4, standardize=False).fit(X, y)
+    csr = linear_search(4, standardize=False).fit(sparse.csr_array(X), y)
     np.testing.assert_allclose(dense.scores_, csr.scores_, atol=1e-6)
     frame = pd.DataFrame(X, columns=["a", "b"])
-    model = KernelAUCClassifierCV(3, random_state=0).fit(frame, y)
+    model = kernel_search(3, random_state=0).fit(frame, y)
     assert model.feature_names_in_.tolist() == ["a", "b"]
-    assert KernelAUCClassifierCV(3, random_state=0).fit(sparse.csr_array(X), y)
+    assert kernel_search(3, random_state=0).fit(sparse.csr_array(X), y)
 
 
 # Folds
@@ -475,13 +478,13 @@ def test_sparse_rows_and_frames():
 def test_any_splitter_will_do():
     X, y = moons()
     for cv in (ShuffleSplit(2, test_size=0.3, random_state=0), StratifiedKFold(4, shuffle=True)):
-        assert len(LinearAUCClassifierCV(3, cv=cv).fit(X, y).scores_) == cv.get_n_splits()
+        assert len(linear_search(3, cv=cv).fit(X, y).scores_) == cv.get_n_splits()
     half = np.arange(len(y)) % 2 == 0
     pairs = [(half, ~half), (np.flatnonzero(~half), np.flatnonzero(half))]  # masks and indices
-    model = LinearAUCClassifierCV(3, cv=pairs).fit(X, y)
+    model = linear_search(3, cv=pairs).fit(X, y)
     assert model.n_splits_ == 2
     # A row that comes twice in a training part weighs twice.
-    twice = LinearAUCClassifierCV(
+    twice = linear_search(
         [0.1, 10.0], cv=[(np.repeat(np.flatnonzero(half), 2), ~half)], standardize=False, tol=1e-8
     ).fit(X, y)
     once = clone(twice).set_params(cv=[(half, ~half)]).fit(X, y, sample_weight=1.0 + half)
@@ -491,14 +494,14 @@ def test_any_splitter_will_do():
 def test_groups_reach_the_splitter():
     X, y = moons()
     groups = np.arange(len(y)) // 7 % 5
-    model = LinearAUCClassifierCV(3, cv=GroupKFold(5)).fit(X, y, groups=groups)
+    model = linear_search(3, cv=GroupKFold(5)).fit(X, y, groups=groups)
     slow = GridSearchCV(
         LinearAUCClassifier(), {"C": list(model.Cs_)}, cv=GroupKFold(5), scoring="roc_auc"
     ).fit(X, y, groups=groups)
     np.testing.assert_allclose(model.scores_mean_, slow.cv_results_["mean_test_score"], atol=5e-3)
     with sklearn.config_context(enable_metadata_routing=True):
-        routed = LinearAUCClassifierCV(3, cv=GroupKFold(5)).fit(X, y, groups=groups)
-        piped = make_pipeline(StandardScaler(), LinearAUCClassifierCV(3, cv=GroupKFold(5)))
+        routed = linear_search(3, cv=GroupKFold(5)).fit(X, y, groups=groups)
+        piped = make_pipeline(StandardScaler(), linear_search(3, cv=GroupKFold(5)))
         piped.fit(X, y, groups=groups)
     np.testing.assert_allclose(routed.scores_, model.scores_)
     np.testing.assert_allclose(piped[-1].scores_, model.scores_, atol=1e-3)
@@ -512,8 +515,8 @@ def test_groups_reach_the_splitter():
         ({"Cs": [1.0, 1.0]}, "Cs must rise"),
         ({"Cs": [0.0, 1.0]}, "Cs must be positive.*entry 0 is 0"),
         ({"Cs": [1.0, np.nan]}, "entry 1 is nan"),
-        ({"Cs": 0}, "Cs must be a whole number of at least 1"),
-        ({"Cs": "many"}, "Cs must be one of 'auto'"),
+        ({"Cs": 0}, "Cs must be .*a whole number of at least 1"),
+        ({"Cs": "many"}, "Cs must be 'auto'"),
         ({"Cs": ["a"]}, "Cs must hold numbers"),
         ({"patience": 0}, "patience"),
         ({"time_budget": 0.0}, "time_budget"),
@@ -528,14 +531,14 @@ def test_groups_reach_the_splitter():
 def test_bad_parameters_are_named(parameters, message):
     X, y = moons()
     with pytest.raises(ValueError, match=message):
-        LinearAUCClassifierCV(**{"Cs": 3, **parameters}).fit(X, y)
+        linear_search(**{"Cs": 3, **parameters}).fit(X, y)
 
 
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
         ({"gammas": [2.0, 1.0]}, "gammas must rise"),
-        ({"gammas": 0}, "gammas must be a whole number"),
+        ({"gammas": 0}, "gammas must be .*a whole number"),
         ({"gammas": [-1.0]}, "gammas must be positive"),
         ({"gammas": 3, "kernel": "linear"}, "gammas has no meaning"),
         ({"map_per_fold": True, "refit": False}, "one of the two"),
@@ -547,7 +550,7 @@ def test_bad_parameters_are_named(parameters, message):
 def test_bad_parameters_of_the_kernel_are_named(parameters, message):
     X, y = moons()
     with pytest.raises(ValueError, match=message):
-        KernelAUCClassifierCV(3, n_landmarks=20, **parameters).fit(X, y)
+        kernel_search(3, n_landmarks=20, **parameters).fit(X, y)
 
 
 def test_a_fold_without_a_class_is_named():
@@ -556,33 +559,33 @@ def test_a_fold_without_a_class_is_named():
     pos, neg = np.flatnonzero(y == "yes"), np.flatnonzero(y == "no")
     good = (np.arange(0, len(y), 2), np.arange(1, len(y), 2))
     with pytest.raises(ValueError, match=r"Fold 1 of 2 .* class 'yes' .* in its test part"):
-        LinearAUCClassifierCV(3, cv=[good, (good[0], neg[:9])]).fit(X, y)
+        linear_search(3, cv=[good, (good[0], neg[:9])]).fit(X, y)
     with pytest.raises(ValueError, match=r"Fold 0 of 1 .* class 'no' .* in its training part"):
-        LinearAUCClassifierCV(3, cv=[(pos, good[1])]).fit(X, y)
+        linear_search(3, cv=[(pos, good[1])]).fit(X, y)
     weight = np.where((y == "yes") & (np.arange(len(y)) % 2 == 1), 0.0, 1.0)
     with pytest.raises(ValueError, match=r"Fold 0 of 1 .* class 'yes' .* in its test part"):
-        LinearAUCClassifierCV(3, cv=[good]).fit(X, y, sample_weight=weight)
+        linear_search(3, cv=[good]).fit(X, y, sample_weight=weight)
 
 
 def test_groups_and_arguments_that_do_not_fit_are_refused():
     X, y = moons()
     with pytest.raises(ValueError, match=f"groups has 5 entries for {len(y)} rows"):
-        LinearAUCClassifierCV(3, cv=GroupKFold(2)).fit(X, y, groups=np.arange(5))
+        linear_search(3, cv=GroupKFold(2)).fit(X, y, groups=np.arange(5))
     with pytest.raises(TypeError, match="unexpected argument 'group'"):
-        LinearAUCClassifierCV(3).fit(X, y, group=np.arange(len(y)))
+        linear_search(3).fit(X, y, group=np.arange(len(y)))
 
 
 def test_values_that_did_not_converge_are_told_of():
     X, y = moons()
     with pytest.warns(ConvergenceWarning, match=r"of 3 values of C were left before"):
-        model = LinearAUCClassifierCV([1.0, 10.0, 100.0], max_iter=1, tol=1e-12).fit(X, y)
+        model = linear_search([1.0, 10.0, 100.0], max_iter=1, tol=1e-12).fit(X, y)
     assert not all(record["converged"] for record in model.path_)
 
 
 @pytest.mark.parametrize("solver", ["newton", "sgd"])
 def test_interruption_leaves_nothing_half_fitted(solver, monkeypatch):
     X, y = moons()
-    model = KernelAUCClassifierCV(3, n_landmarks=20, solver=solver, random_state=0).fit(X, y)
+    model = kernel_search(3, n_landmarks=20, solver=solver, random_state=0).fit(X, y)
 
     def interrupt(*_):
         raise KeyboardInterrupt
@@ -600,13 +603,13 @@ def test_interruption_leaves_nothing_half_fitted(solver, monkeypatch):
 
 def test_a_bar_tells_how_far_and_how_long(capsys):
     X, y = moons()
-    model = KernelAUCClassifierCV(5, n_landmarks=30, patience=None, random_state=0, verbose=1).fit(X, y)
+    model = kernel_search(5, n_landmarks=30, patience=None, random_state=0, verbose=1).fit(X, y)
     lines = capsys.readouterr().err.splitlines()
     assert "5 of 5 values" in lines[-1]
     assert f"best AUC {model.best_score_:.5f} at C={model.C_:.3g}" in lines[-1]
     assert "passes" in lines[-1]
     assert "s left" in lines[-1]
-    KernelAUCClassifierCV(2, n_landmarks=30, solver="sgd", max_iter=5, verbose=1).fit(X, y)
+    kernel_search(2, n_landmarks=30, solver="sgd", max_iter=5, verbose=1).fit(X, y)
     assert "epochs" in capsys.readouterr().err
 
 
@@ -634,18 +637,16 @@ def test_threads_do_not_multiply():
 
 def test_the_path_is_drawn():
     X, y = moons()
-    model = KernelAUCClassifierCV(8, gammas=2, n_landmarks=30, random_state=0).fit(X, y)
+    model = kernel_search(8, gammas=2, n_landmarks=30, random_state=0).fit(X, y)
     display = CVPathDisplay.from_estimator(model)
     assert len(display.lines_) == 2
     assert display.ax_.get_xscale() == "log"
     means = model.scores_mean_[0]
     np.testing.assert_allclose(display.lines_[0].get_ydata(), means[~np.isnan(means)])
     assert f"C = {model.C_:.3g}" in display.ax_.get_legend().get_texts()[-1].get_text()
-    same = CVPathDisplay.from_estimator(
-        LinearAUCClassifierCV(4).fit(X, y), ax=display.ax_, band="range"
-    )
+    same = CVPathDisplay.from_estimator(linear_search(4).fit(X, y), ax=display.ax_, band="range")
     assert same.figure_ is display.figure_
     with pytest.raises(ValueError, match="band"):
         display.plot(band="all")
     with pytest.raises(NotFittedError):
-        CVPathDisplay.from_estimator(LinearAUCClassifierCV())
+        CVPathDisplay.from_estimator(linear_search())

@@ -11,18 +11,18 @@ from sklearn.preprocessing import StandardScaler
 
 from aucmax import (
     KernelAUCClassifier,
-    KernelAUCClassifierCV,
     KernelRankSVM,
     LinearAUCClassifier,
     SGDAUCClassifier,
 )
+from tests.searches import kernel_search
 
 FEW = {"preset": "paper", "n_landmarks": 20, "random_state": 0}
 WITH_IMPORTANCES = [
     KernelAUCClassifier(**FEW),
     KernelAUCClassifier(**FEW, solver="sgd"),
     KernelAUCClassifier(**FEW, standardize=False),
-    KernelAUCClassifierCV([1.0, 10.0], **FEW),
+    kernel_search([1.0, 10.0], **FEW),
     KernelRankSVM(),
     KernelRankSVM(standardize=False),
 ]

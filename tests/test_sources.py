@@ -5,14 +5,13 @@ from sklearn.datasets import make_classification
 
 from aucmax import (
     KernelAUCClassifier,
-    KernelAUCClassifierCV,
     LinearAUCClassifier,
-    LinearAUCClassifierCV,
     SGDAUCClassifier,
     row_blocks,
 )
 from aucmax.metrics import roc_auc
 from aucmax.rows import sources
+from tests.searches import kernel_search, linear_search
 
 
 @pytest.fixture(scope="module")
@@ -91,7 +90,7 @@ def test_a_fit_is_that_of_the_rows_in_memory(places, problem, kind, monkeypatch)
 @pytest.mark.parametrize(
     "model",
     [
-        KernelAUCClassifierCV([0.1, 1.0], n_landmarks=40, tol=1e-7, random_state=0),
+        kernel_search([0.1, 1.0], n_landmarks=40, tol=1e-7, random_state=0),
         KernelAUCClassifier(
             preset="paper",
             n_landmarks=40,
@@ -105,7 +104,7 @@ def test_a_fit_is_that_of_the_rows_in_memory(places, problem, kind, monkeypatch)
         ),
         KernelAUCClassifier(preset="paper", n_landmarks=40, max_memory="4MB", tol=1e-8, random_state=0),
         LinearAUCClassifier(tol=1e-8),
-        LinearAUCClassifierCV([0.1, 1.0], tol=1e-8),
+        linear_search([0.1, 1.0], tol=1e-8),
     ],
     ids=["search", "class-kmeans", "fourier", "little memory", "linear", "linear search"],
 )
@@ -233,5 +232,5 @@ def test_a_full_disk_is_named(places, monkeypatch):
             pass
 
     monkeypatch.setattr("pathlib.Path.open", lambda *_, **__: Full())
-    with pytest.raises(OSError, match=r"is full after 12 MB. Free some, or set TMPDIR"):
+    with pytest.raises(OSError, match=r"is full after 12 MB. Free some space, or set TMPDIR"):
         KernelAUCClassifier(preset="paper", n_landmarks=20).fit(*places["blocks"])

@@ -22,6 +22,7 @@ from aucmax import (
     SGDAUCClassifier,
     SOLAMClassifier,
 )
+from aucmax.features.landmark_map import LandmarkMap
 from aucmax.fitting.scaling import rounded
 from aucmax.metrics import roc_auc
 from aucmax.solvers import stochastic as stochastic_module
@@ -129,7 +130,7 @@ def test_kernel_sgd_is_close_to_kernel_newton():
 
 def test_kernel_sgd_is_the_pipeline_of_its_parts(monkeypatch):
     # The order of content is that of the features there, and of the rows here.
-    monkeypatch.setattr("aucmax.estimators.ranking.content_order", lambda X, *_: np.arange(X.shape[0]))
+    monkeypatch.setattr("aucmax.fitting.open_fit.content_order", lambda X, *_: np.arange(X.shape[0]))
     X, y = make_moons(400, noise=0.3, random_state=0)
     whole = KernelAUCClassifier(
         5.0, preset="paper", solver="sgd", n_landmarks=50, random_state=0, max_iter=4
@@ -146,7 +147,7 @@ def test_kernel_sgd_never_holds_block_and_projection(monkeypatch):
     def refuse(self, X):
         raise AssertionError("the kernel block was made whole")
 
-    monkeypatch.setattr(NystroemFeatures, "kernel_block", refuse)
+    monkeypatch.setattr(LandmarkMap, "kernel_block", refuse)
     X, y = make_moons(400, noise=0.3, random_state=0)
     KernelAUCClassifier(preset="paper", solver="sgd", n_landmarks=50, random_state=0).fit(X, y)
 
@@ -323,7 +324,7 @@ def test_a_stream_refuses_what_does_not_fit(model):
     with pytest.raises(ValueError, match="row 1 has no label"):
         model.partial_fit(X[:3], [0.0, np.nan, 1.0])
     np.testing.assert_array_equal(model.decision_function(X), before)  # nothing of it was learnt
-    with pytest.raises(ValueError, match="Start anew with fit"):
+    with pytest.raises(ValueError, match="Start again with fit"):
         clone_with(model, standardize=False).partial_fit(X[:3], [0, 1, 1])
     assert model.rows_seen_ == 150
     model.partial_fit(X[150:200], y[150:200])
@@ -386,11 +387,11 @@ def test_a_rare_class_is_held_back_in_part(fraction, held, monkeypatch):
     y = np.isin(np.arange(len(y)), [3, 70, 200, 400])
     followed = []
 
-    def trace(rows, *options):
+    def trace(rows, **options):
         followed.append(rows.positives)
-        return Trace(rows, *options)
+        return Trace(rows, **options)
 
-    monkeypatch.setattr("aucmax.estimators.streaming.Trace", trace)
+    monkeypatch.setattr("aucmax.fitting.stream_fit.Trace", trace)
     SGDAUCClassifier(early_stopping=True, validation_fraction=fraction, random_state=0).fit(X, y)
     ((positive,),) = followed
     assert positive.sum() == held
@@ -476,8 +477,8 @@ def test_a_stream_of_sparse_rows():
 
 BAD_PARAMETERS = [
     (SGDAUCClassifier, {"C": 0}, "C must be a number above 0; got 0"),
-    (SGDAUCClassifier, {"alpha": -1.0}, "alpha must be a number above 0"),
-    (SGDAUCClassifier, {"t0": -1}, "t0 must be a number of at least 0"),
+    (SGDAUCClassifier, {"alpha": -1.0}, "alpha must be None or a number above 0"),
+    (SGDAUCClassifier, {"t0": -1}, "t0 must be 'auto' or a number of at least 0"),
     (SGDAUCClassifier, {"t0": "soon"}, "t0 must be"),
     (SGDAUCClassifier, {"regularize_every": 0}, "regularize_every must be a whole number"),
     (SGDAUCClassifier, {"average_every": 1.5}, "average_every must be a whole number"),

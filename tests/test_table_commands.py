@@ -453,7 +453,7 @@ def test_predict_says_what_the_training_never_had(place, tmp_path, capsys):
             tmp_path, f"predict {place / 'model.aucmax'} odd.csv -o s.csv --force --rows {batch} --json"
         )
         assert code == 0
-        found = check_schema("predict", told)["surprises"]
+        found = check_schema("predict", told)["unseen_values"]
         assert len(found) == 2
         assert found[0].startswith("Column 'plan': 30 of 100 rows have a value that does not occur")
         assert found[1].startswith("Column 'years': 10 of 100 rows have no value")

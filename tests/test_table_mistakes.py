@@ -10,7 +10,8 @@ import pytest
 from aucmax import LinearAUCClassifier, load_model, save_model
 from aucmax.cli.commands import info
 from aucmax.report import write_report
-from aucmax.tables import TableError, TableModel, fit_table, plan_table
+from aucmax.tables import TableError, TableModel
+from tests.searches import fit_table, plan_table, table_model
 
 FAST = {"preset": "paper", "n_landmarks": 10, "Cs": [1.0]}
 
@@ -80,7 +81,7 @@ def test_a_table_of_many_columns_is_kept_and_listed_in_short(tmp_path, capsys):
     wide = wide.with_columns(
         c3=pl.Series([None] + [1.5, 2.0] * 29 + [0.5]), town=pl.Series(["a", "b"] * 30)
     )
-    model = TableModel(**FAST).fit(wide, table()["y"])
+    model = table_model(**FAST).fit(wide, table()["y"])
     path = save_model(model, tmp_path / "m.aucmax")
     state = model.__getstate__()
     assert isinstance(state["columns_"], str)

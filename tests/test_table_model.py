@@ -16,8 +16,9 @@ from sklearn.model_selection import cross_val_score
 
 from aucmax.metrics import roc_auc, roc_auc_interval
 from aucmax.reading.read import file_hash
-from aucmax.tables import TableError, TableModel, fit_table, table_batches
+from aucmax.tables import TableError, TableModel, table_batches
 from aucmax.tables.columns import normal_frame
+from tests.searches import fit_table, table_model
 
 FAST = {"preset": "paper", "n_landmarks": 40, "Cs": [0.1, 1.0, 10.0]}
 
@@ -170,10 +171,10 @@ def test_new_tables_may_have_other_columns_and_levels(model, table):
 
 def test_clone_params_and_pickle(model, table):
     again = clone(model)
-    assert again.get_params()["n_landmarks"] == 40
+    assert again.get_params()["estimator__estimator__n_landmarks"] == 40
     with pytest.raises(NotFittedError):
         again.predict(table)
-    again.set_params(n_landmarks=30).fit(table.drop("rich"), table["rich"])
+    again.set_params(estimator__estimator__n_landmarks=30).fit(table.drop("rich"), table["rich"])
     assert again.model_.dual_coef_.shape[1] <= 30
     copy = pickle.loads(pickle.dumps(model))
     np.testing.assert_array_equal(copy.predict_proba(table), model.predict_proba(table))
@@ -203,7 +204,7 @@ def numbers(rows: int = 90) -> pl.DataFrame:
 )
 def test_labels_may_be_of_any_kind_and_the_rarer_is_positive(labels, asked, negative, positive):
     labels = labels * 30 if isinstance(labels, list) else labels
-    found = TableModel(positive=asked, **FAST).fit(numbers(), labels)
+    found = table_model(positive=asked, **FAST).fit(numbers(), labels)
     classes = sorted([negative, positive])
     assert found.classes_.tolist() == classes
     assert (found.negative_label_, found.positive_label_) == (negative, positive)
@@ -236,8 +237,8 @@ def test_a_target_without_two_labels_is_refused(labels, positive, sentence):
 def test_rows_without_a_label_are_left_out_and_counted():
     x = numbers()
     y = pl.Series([1, 0, None] * 30)
-    found = TableModel(**FAST).fit(x, y)
-    kept = TableModel(**FAST).fit(x.filter(y.is_not_null()), y.drop_nulls())
+    found = table_model(**FAST).fit(x, y)
+    kept = table_model(**FAST).fit(x.filter(y.is_not_null()), y.drop_nulls())
     assert found.training_["rows_without_label"] == 30
     assert found.training_["rows"] == 60
     np.testing.assert_array_equal(found.decision_function(x), kept.decision_function(x))
@@ -285,7 +286,7 @@ def test_groups_are_held_out_together():
 def test_cross_validation_and_metadata_routing_take_frames(table):
     wide = table.with_columns(household=pl.Series(np.arange(600) % 50))
     scores = cross_val_score(
-        TableModel(drop=["id"], **FAST), table.drop("rich"), table["rich"], scoring="roc_auc", cv=2
+        table_model(drop=["id"], **FAST), table.drop("rich"), table["rich"], scoring="roc_auc", cv=2
     )
     assert scores.min() > 0.85
     with sklearn.config_context(enable_metadata_routing=True):
@@ -298,8 +299,8 @@ def test_cross_validation_and_metadata_routing_take_frames(table):
 def test_a_row_of_weight_zero_is_absent(table):
     X, y = table.drop("rich"), table["rich"]
     weight = (np.arange(600) % 3 > 0).astype(float)
-    found = TableModel(**FAST).fit(X, y, sample_weight=weight)
-    kept = TableModel(**FAST).fit(X.filter(pl.Series(weight > 0)), y.filter(pl.Series(weight > 0)))
+    found = table_model(**FAST).fit(X, y, sample_weight=weight)
+    kept = table_model(**FAST).fit(X.filter(pl.Series(weight > 0)), y.filter(pl.Series(weight > 0)))
     np.testing.assert_array_equal(found.decision_function(X), kept.decision_function(X))
 
 
@@ -356,8 +357,8 @@ def test_by_default_what_is_best_is_found_out_without_flattery():
     x, z = rng.normal(size=(2, 1200))
     frame = pl.DataFrame({"x": np.exp(2 * x), "z": z, **columns})
     rich = pl.Series("rich", x**2 + z**2 + 0.2 * rng.normal(size=1200) > 2.0)
-    model = TableModel(n_landmarks=300).fit(frame[:600], rich[:600])
-    plain = TableModel(n_landmarks=300, preset="paper").fit(frame[:600], rich[:600])
+    model = table_model(n_landmarks=300).fit(frame[:600], rich[:600])
+    plain = table_model(n_landmarks=300, preset="paper").fit(frame[:600], rich[:600])
     truth = rich[600:].to_numpy()
     ours, before = (roc_auc(truth, each.decision_function(frame[600:])) for each in (model, plain))
     assert ours > before + 0.02

@@ -22,8 +22,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from aucmax.persistence.model_file import load_model, read_manifest, save_model
 from aucmax.persistence.onnx_export import to_onnx
-from aucmax.tables import TableError, TableModel, fit_table
+from aucmax.tables import TableError, TableModel
 from aucmax.tables.evaluation_rows import evaluation_rows
+from tests.searches import fit_table, table_model
 
 FAST = {"preset": "paper", "n_landmarks": 30, "Cs": [1.0]}
 
@@ -59,7 +60,7 @@ def named(rare: np.ndarray, first: object, second: object) -> np.ndarray:
 def test_every_output_follows_the_sorted_classes(rare, other):
     X, up = rows()
     y = named(up, rare, other)
-    model = TableModel(**FAST).fit(X, y)
+    model = table_model(**FAST).fit(X, y)
     np.testing.assert_array_equal(model.classes_, np.unique(y))
     assert model.positive_label_ == rare
     decision, probability = model.decision_function(X), model.predict_proba(X)
@@ -80,7 +81,7 @@ def test_every_output_follows_the_sorted_classes(rare, other):
 def test_scikit_learns_scorers_and_wrappers_rank_the_right_way(rare, other):
     X, up = rows()
     y = named(up, rare, other)
-    model = TableModel(**FAST)
+    model = table_model(**FAST)
     assert cross_val_score(model, X, y, scoring="roc_auc", cv=2).min() > 0.75
     fitted = model.fit(X, y)
     assert get_scorer("roc_auc")(fitted, X, y) > 0.8
@@ -93,10 +94,10 @@ def test_scikit_learns_scorers_and_wrappers_rank_the_right_way(rare, other):
 def test_ensembles_searches_and_calibration_take_it(rare, other):
     X, up = rows()
     y = named(up, rare, other)
-    model = TableModel(**FAST)
+    model = table_model(**FAST)
     voted = VotingClassifier([("a", model), ("b", LogisticRegression())], voting="soft").fit(X, y)
     assert voted.score(X, y) > 0.75
-    found = GridSearchCV(model, {"Cs": [[1e-6], [1.0]]}, scoring="roc_auc", cv=2).fit(X, y)
+    found = GridSearchCV(model, {"estimator__Cs": [[1e-6], [1.0]]}, scoring="roc_auc", cv=2).fit(X, y)
     assert found.best_score_ > 0.75
     calibrated = CalibratedClassifierCV(model, ensemble=False, cv=2).fit(X, y)
     assert roc_auc_score(up, calibrated.predict_proba(X)[:, int(calibrated.classes_[1] == rare)]) > 0.8
@@ -108,24 +109,24 @@ def test_ensembles_searches_and_calibration_take_it(rare, other):
 def test_a_roc_curve_is_drawn_the_right_way_up(rare, other):
     X, up = rows()
     y = named(up, rare, other)
-    drawn = RocCurveDisplay.from_estimator(TableModel(**FAST).fit(X, y), X, y)
+    drawn = RocCurveDisplay.from_estimator(table_model(**FAST).fit(X, y), X, y)
     assert drawn.roc_auc > 0.8
 
 
 def test_cancer_with_the_rarer_label_0_is_ranked():
     X, y = load_breast_cancer(as_frame=True, return_X_y=True)
-    model = TableModel(preset="paper", n_landmarks=50)
+    model = table_model(preset="paper", n_landmarks=50)
     assert cross_val_score(model, X, y, scoring="roc_auc", cv=3).min() > 0.97
 
 
 def test_the_positive_label_may_be_named_and_the_classes_stay_sorted():
     X, up = rows()
     y = named(up, "b", "a")
-    model = TableModel(positive="a", **FAST).fit(X, y)
+    model = table_model(positive="a", **FAST).fit(X, y)
     assert model.classes_.tolist() == ["a", "b"]
     assert model.positive_label_ == "a"
     assert roc_auc_score(~up, model.scores(X)) > 0.8
-    assert cross_val_score(TableModel(positive="a", **FAST), X, y, scoring="roc_auc").min() > 0.7
+    assert cross_val_score(table_model(positive="a", **FAST), X, y, scoring="roc_auc").min() > 0.7
 
 
 # Scikit-learn's own checks
@@ -143,7 +144,7 @@ contract = pytest.mark.filterwarnings("ignore:These scores rank worse than chanc
 
 @contract
 @parametrize_with_checks(
-    [TableModel(preset="paper", Cs=[1.0])], expected_failed_checks=lambda _: EXPECTED_FAILURES
+    [table_model(preset="paper", Cs=[1.0])], expected_failed_checks=lambda _: EXPECTED_FAILURES
 )
 def test_scikit_learn_contract(estimator, check):
     check(estimator)
@@ -161,8 +162,8 @@ def test_scikit_learn_contract_of_the_default(estimator, check):
 
 def test_arrays_and_lists_are_taken_by_position():
     X, up = rows()
-    frame = TableModel(**FAST).fit(X, up)
-    array = TableModel(**FAST).fit(X.to_numpy(), up)
+    frame = table_model(**FAST).fit(X, up)
+    array = table_model(**FAST).fit(X.to_numpy(), up)
     assert [column["name"] for column in array.columns_] == ["x0", "x1"]
     assert not hasattr(array, "feature_names_in_")
     np.testing.assert_array_equal(array.scores(X.to_numpy().tolist()), frame.scores(X))
@@ -182,7 +183,7 @@ def test_an_array_of_text_and_numbers_is_a_table():
     X, up = rows()
     town = np.where(up, "Bath", "Hull")
     mixed = np.column_stack([X["a"].astype(object), np.where(np.arange(150) % 9 == 0, None, town)])
-    model = TableModel(**FAST).fit(mixed, up)
+    model = table_model(**FAST).fit(mixed, up)
     assert [column["kind"] for column in model.columns_] == ["number", "category"]
     assert roc_auc_score(up, model.scores(mixed)) > 0.9
 
@@ -192,18 +193,18 @@ def test_splits_that_name_rows_mean_rows_of_the_whole_table():
     y = np.where(np.arange(150) % 10 == 1, None, np.where(up, "yes", "no"))
     fold = np.arange(150) % 3
     splits = [(np.flatnonzero(fold != k), np.flatnonzero(fold == k)) for k in range(3)]
-    whole = TableModel(cv=splits, **FAST).fit(X, y)
+    whole = table_model(cv=splits, **FAST).fit(X, y)
     known = y != None  # noqa: E711
     place = np.cumsum(known) - 1
     kept = [tuple(place[part[known[part]]] for part in split) for split in splits]
-    same = TableModel(cv=kept, **FAST).fit(X[known], y[known])
+    same = table_model(cv=kept, **FAST).fit(X[known], y[known])
     np.testing.assert_array_equal(whole.held_out_["score"], same.held_out_["score"])
 
 
 def test_a_class_without_weight_is_named():
     X, up = rows()
     with pytest.raises(TableError, match="No row of True has a weight above 0: one class is left"):
-        TableModel(**FAST).fit(X, up, sample_weight=(~up).astype(float))
+        table_model(**FAST).fit(X, up, sample_weight=(~up).astype(float))
 
 
 # Where scores go: tables, reports and files speak of the positive label
@@ -232,7 +233,7 @@ def test_scored_rows_and_files_speak_of_the_positive_label(tmp_path):
 
 def test_a_pickle_of_version_0_1_is_converted():
     X, up = rows()
-    model = TableModel(**FAST).fit(X, named(up, "died", "lived"))
+    model = table_model(**FAST).fit(X, named(up, "died", "lived"))
     state = {**vars(model), "classes_": np.array(["lived", "died"])}
     for name in ("positive_label_", "n_features_in_", "feature_names_in_"):
         del state[name]
@@ -250,7 +251,7 @@ def test_a_graph_is_compared_on_tables_with_columns_that_the_model_does_not_use(
     pytest.importorskip("onnxruntime")
     X, up = rows()
     wide = X.assign(constant=1, more=0.5)
-    model = TableModel(**FAST).fit(wide.drop(columns="more"), up)
+    model = table_model(**FAST).fit(wide.drop(columns="more"), up)
     assert model.n_features_in_ == 3
     for given in (None, wide, wide[["b", "a"]]):
         graph = to_onnx(model, X=given)

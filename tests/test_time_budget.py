@@ -5,7 +5,7 @@ import pytest
 from sklearn.datasets import make_classification
 from sklearn.exceptions import ConvergenceWarning
 
-from aucmax import KernelAUCClassifier, KernelAUCClassifierCV, LinearAUCClassifierCV, TableModel
+from aucmax import KernelAUCClassifier
 from aucmax.metrics import roc_auc
 from aucmax.operators import FeatureOperator
 from aucmax.pairs import PairLoss
@@ -13,8 +13,10 @@ from aucmax.runtime import deadline
 from aucmax.runtime.deadline import Deadline, OutOfTimeError
 from aucmax.solvers.newton import Newton, minimize
 from aucmax.solvers.options import Stopping
-from aucmax.tuning import first_landmarks, most_landmarks, sample_rows
 from aucmax.tuning import trial_rows as sample
+from aucmax.tuning.effort import most_landmarks
+from aucmax.tuning.trial_rows import first_landmarks, sample_rows
+from tests.searches import kernel_search, linear_search, table_model
 
 
 class Clock:
@@ -87,8 +89,8 @@ def test_a_fit_without_any_result_in_time_is_refused(problem, clock):
     clock(1.0)
     for model in (
         KernelAUCClassifier(preset="paper", n_landmarks=40, time_budget=0.5, random_state=0),
-        KernelAUCClassifierCV(n_landmarks=40, time_budget=0.5, random_state=0),
-        LinearAUCClassifierCV(time_budget=0.5),
+        kernel_search(n_landmarks=40, time_budget=0.5, random_state=0),
+        linear_search(time_budget=0.5),
     ):
         with pytest.raises(TimeoutError, match=r"time_budget=0\.5 s .* no result"):
             model.fit(X, y)
@@ -98,7 +100,7 @@ def test_a_fit_without_any_result_in_time_is_refused(problem, clock):
 def test_a_search_leaves_out_the_value_that_time_broke_off(problem, clock):
     X, y = problem
     clock(1.0)
-    model = LinearAUCClassifierCV(time_budget=40.0, patience=None).fit(X, y)
+    model = linear_search(time_budget=40.0, patience=None).fit(X, y)
     assert 1 <= len(model.path_) < model.Cs_.size
     assert all(record["converged"] for record in model.path_)
 
@@ -136,7 +138,7 @@ def test_less_effort_is_less_work(problem, monkeypatch):
 
 @pytest.mark.parametrize("budget", [0, -1.0, float("nan"), "ten"])
 def test_a_budget_that_is_no_time_is_refused(problem, budget):
-    with pytest.raises(ValueError, match="time_budget must be a number above 0"):
+    with pytest.raises(ValueError, match="time_budget must be None or a number above 0"):
         KernelAUCClassifier(time_budget=budget).fit(*problem)
 
 
@@ -149,4 +151,4 @@ def test_reading_and_preparing_a_table_count(problem, monkeypatch):
     taken = iter([0.0, 2.5, 2.5, 2.5, 2.5, 2.5])
     monkeypatch.setattr("aucmax.tables.model.time.perf_counter", lambda: next(taken))
     with pytest.raises(TimeoutError, match=r"time_budget=2 s was over .* after 2\.5 s"):
-        TableModel(time_budget=2.0).fit(X, y)
+        table_model(time_budget=2.0).fit(X, y)

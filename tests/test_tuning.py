@@ -10,30 +10,19 @@ from scipy.stats import spearmanr
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, make_moons
 
-from aucmax import (
-    KernelAUCClassifier,
-    KernelAUCClassifierCV,
-    NystroemFeatures,
-    load_model,
-    save_model,
-    tuning,
-)
+from aucmax import KernelAUCClassifier, NystroemFeatures, load_model, save_model
 from aucmax.features.fourier import FourierFeatures
 from aucmax.features.kernels import BOTH, LANDMARK_KERNELS
+from aucmax.features.metric import Damping, learn_metric, mean_outer
+from aucmax.fitting.recipe import Settings
 from aucmax.metrics import roc_auc
-from aucmax.tuning import (
-    Damping,
-    Kernel,
-    Sample,
-    Settings,
-    draw_sample,
-    learn_metric,
-    mean_outer,
-    most_landmarks,
-    rows_within,
-    tune,
-)
 from aucmax.tuning import resolve as resolve_module
+from aucmax.tuning import trial_rows, trials, tuner
+from aucmax.tuning.effort import most_landmarks
+from aucmax.tuning.trial_rows import Sample, draw_sample, rows_within
+from aucmax.tuning.trials import Round, TrialKernel
+from aucmax.tuning.tuner import Limits
+from tests.searches import kernel_search
 
 NO_DAMPING = Damping(1.0, 0.0)
 
@@ -45,6 +34,10 @@ FIXED = {
     "landmarks": "class-kmeans",
     "kernel": "rbf",
 }
+
+
+def tune(sample, fixed, kernel=TrialKernel(), metric="diagonal", **limits):  # noqa: B008
+    return tuner.tune(sample, fixed, kernel, metric, Limits(**limits))
 
 
 def ring(n=600, d=12, seed=0):
@@ -66,7 +59,7 @@ def sample_of(X, y, seed=0):
 def test_gradients_are_those_of_finite_differences(kernel):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(40, 3))
-    mapped = NystroemFeatures(30, kernel=kernel, landmarks="uniform", random_state=0).fit(X)
+    mapped = NystroemFeatures(30, kernel=kernel, landmarks="uniform", random_state=0).fit(X).map
     coef = rng.normal(size=(2, mapped.width))
     rows, step = rng.normal(size=(8, 3)), 1e-6
     for column, gradient in enumerate(mapped.gradients(rows, coef)):
@@ -79,7 +72,7 @@ def test_gradients_are_those_of_finite_differences(kernel):
 
 def test_gradients_of_fourier_features_are_those_of_finite_differences():
     rng = np.random.default_rng(0)
-    mapped = FourierFeatures(20, random_state=0).fit(rng.normal(size=(40, 3)))
+    mapped = FourierFeatures(20, random_state=0).fit(rng.normal(size=(40, 3))).map
     rows, coef, step = rng.normal(size=(8, 3)), rng.normal(size=(1, 20)), 1e-6
     (gradient,) = mapped.gradients(rows, coef)
     for f in range(3):
@@ -148,7 +141,7 @@ def test_a_metric_that_hurts_is_not_kept(monkeypatch):
     def noise_alone(outer, damping):
         return np.where(np.arange(12) < 2, 0.01, 1.0)
 
-    monkeypatch.setattr(tuning.learnt_metric, "learn_metric", noise_alone)
+    monkeypatch.setattr(tuner, "learn_metric", noise_alone)
     model = KernelAUCClassifier(**FIXED, random_state=0).fit(X, y)
     plain = KernelAUCClassifier(metric=None, **FIXED, random_state=0).fit(X, y)
     assert model.metric_ is None
@@ -263,14 +256,14 @@ def test_a_second_kernel_helps_where_columns_have_steps():
 @pytest.mark.slow
 def test_a_second_kernel_that_hurts_is_not_kept(monkeypatch):
     X, y = ring(400)
-    stay = tuning.trials.Candidate.stay
+    stay = trials.Candidate.same
 
-    def spoilt(self, best):
+    def worse(self, best):
         result = stay(self, best)
-        shares = [[(0.9 * up, 0.9 * down) for up, down in fold] for fold in result.shares]
-        return replace(result, shares=shares, auc=0.9 * result.auc)
+        spoilt = [[(0.9 * up, 0.9 * down) for up, down in fold] for fold in result.placements]
+        return replace(result, placements=spoilt, auc=0.9 * result.auc)
 
-    monkeypatch.setattr(tuning.trials.Candidate, "stay", spoilt)
+    monkeypatch.setattr(trials.Candidate, "same", worse)
     model = KernelAUCClassifier(random_state=0).fit(X, y)
     plain = KernelAUCClassifier(kernel="rbf", random_state=0).fit(X, y)
     assert has_second_kernel(model) is False
@@ -310,7 +303,7 @@ def test_each_fold_learns_its_metric_as_the_whole_did(monkeypatch):
 
     monkeypatch.setattr(resolve_module, "learn_rounds", learning)
     given = {"Cs": [1.0], "n_landmarks": 100, "random_state": 0}
-    model = KernelAUCClassifierCV(metric="learned", kernel="auto", **given).fit(X, y)
+    model = kernel_search(metric="learned", kernel="auto", **given).fit(X, y)
     assert has_second_kernel(model)
     assert seen == ["rbf"] * 3
 
@@ -326,7 +319,7 @@ def test_more_rows_bring_no_more_landmarks_than_two_kernels_may_have():
 
     limits = {"most_landmarks": 2000, "most_with_second": 1000}
     settings, *_ = tune(
-        sample_of(X, y), Settings(C=1.0), Kernel(fixed=True), metric=None, widen=widen, **limits
+        sample_of(X, y), Settings(C=1.0), TrialKernel(fixed=True), metric=None, widen=widen, **limits
     )
     assert asked
     assert settings.kernel == BOTH
@@ -334,13 +327,10 @@ def test_more_rows_bring_no_more_landmarks_than_two_kernels_may_have():
 
 
 def test_a_plan_reckons_with_a_second_kernel():
-    X, y = steps(300)
+    X, _ = steps(300)
     model = KernelAUCClassifier(n_landmarks=50, random_state=0)
-    assert model.plan(X).n_landmarks == 100
-    assert clone(model).set_params(kernel="rbf").plan(X).n_landmarks == 50
-    assert model.fit(X, y).plan(X).n_landmarks == model.dual_coef_.shape[1]
-    model.settings_.pop("kernel")  # as of a model from before
-    assert model.plan(X).n_landmarks == 50
+    assert model.plan(X).sizes.width == 100
+    assert clone(model).set_params(kernel="rbf").plan(X).sizes.width == 50
 
 
 def test_what_is_given_stays():
@@ -377,7 +367,7 @@ def test_long_tails_are_brought_to_ranks():
 def test_more_landmarks_where_they_pay():
     X = np.random.default_rng(0).uniform(size=(6000, 2)).astype(np.float32)
     fixed = Settings(C=16.0, gamma=500.0, landmarks="kmeans", standardize=True, kernel="rbf")
-    narrow = Kernel(gamma=500.0, fixed=True)
+    narrow = TrialKernel(gamma=500.0, fixed=True)
     board = (np.floor(24 * X).sum(axis=1) % 2).astype(int)  # every square needs its landmarks
     settings, trials, _ = tune(sample_of(X, board), fixed, narrow, metric=None)
     assert settings.n_landmarks == 2000
@@ -431,7 +421,7 @@ def test_more_rows_are_asked_for_unless_all_is_given(given):
         asked.append(scaling)
         return many
 
-    kernel = Kernel(gamma=50.0, fixed=True)
+    kernel = TrialKernel(gamma=50.0, fixed=True)
     fixed = Settings(4.0 if given else None, 50.0, 50, "kmeans", True, kernel="rbf")
     _, trials, _ = tune(few, fixed, kernel, metric=None, widen=widen)
     assert asked == ([] if given else [True])
@@ -441,17 +431,17 @@ def test_more_rows_are_asked_for_unless_all_is_given(given):
 @pytest.mark.slow
 def test_many_rows_are_tried_on_again_and_few_are_not(monkeypatch):
     X, y = board(9000)
-    sizes = {tuning.SAMPLE_ROWS: 4000, tuning.WIDE_ROWS: 8000}
+    sizes = {trial_rows.SAMPLE_ROWS: 4000, trial_rows.WIDE_ROWS: 8000}
 
     def fewer(codes, room, n_dense, most):
         return min(codes.size, sizes[most])
 
     monkeypatch.setattr("aucmax.tuning.resolve.rows_within", fewer)
-    monkeypatch.setattr(tuning.trial_rows, "FOLDED_ROWS", 3000)
+    monkeypatch.setattr(trial_rows, "FOLDED_ROWS", 3000)
     model = KernelAUCClassifier(metric=None, standardize=True, landmarks="class-kmeans", random_state=0)
     assert any(t["what"] == "on 8,000 rows" for t in clone(model).fit(X, y).trials_)
     assert not any(t["what"].startswith("on") for t in clone(model).fit(X[:7000], y[:7000]).trials_)
-    sizes[tuning.WIDE_ROWS] = 7000  # as where memory is short
+    sizes[trial_rows.WIDE_ROWS] = 7000  # as where memory is short
     assert not any(t["what"].startswith("on") for t in clone(model).fit(X, y).trials_)
 
 
@@ -459,14 +449,14 @@ def test_a_sample_takes_the_rarer_class_whole():
     y = np.zeros(100_000, dtype=int)
     y[:300] = 1
     rows, folds = draw_sample(y, np.random.default_rng(0))
-    assert rows.size == tuning.FOLDED_ROWS
+    assert rows.size == trial_rows.FOLDED_ROWS
     assert y[rows].sum() == 300
     assert len(folds) == 3
     held_out = np.concatenate([test for _, test in folds])
     np.testing.assert_array_equal(np.sort(held_out), np.arange(rows.size))
     y[:50_000] = 1
     rows, folds = draw_sample(y, np.random.default_rng(0))
-    assert rows.size == tuning.SAMPLE_ROWS
+    assert rows.size == trial_rows.SAMPLE_ROWS
     assert y[rows].sum() == rows.size / 2
     assert len(folds) == 1
     # Of fewer rows all are held out, whether there are no more or memory is short.
@@ -500,7 +490,7 @@ def test_a_last_round_comes_from_the_machine_with_more_landmarks():
     assert records[-2]["what"] == "as many landmarks as given"
     assert [each.n_landmarks for each in rounds[:-1]] == [500] * (len(rounds) - 1)
     assert rounds[-1].n_landmarks == (800 if records[-1]["kept"] else 500)
-    assert tuning.as_rounds(tuning.plain_rounds(rounds)) == rounds
+    assert [Round.of_plain(each.plain()) for each in rounds] == rounds
 
 
 def test_few_rows_try_nothing_and_say_so(capsys):
@@ -508,7 +498,7 @@ def test_few_rows_try_nothing_and_say_so(capsys):
     model = KernelAUCClassifier(random_state=0, verbose=1).fit(X, y)
     assert model.trials_ == []
     assert model.settings_["C"] == 10.0
-    assert "Nothing is tried out" in capsys.readouterr().err
+    assert "There are no trials" in capsys.readouterr().err
     with pytest.warns(UserWarning, match="there are 99 rows, and 100 are needed"):
         KernelAUCClassifier(metric="learned", random_state=0).fit(X, y)
 
@@ -522,7 +512,8 @@ def test_little_memory_tries_little_or_nothing():
     assert rows_within(rare, 120e6, 0, 20_000) == 3000
     X, y = ring(300)
     with pytest.warns(
-        UserWarning, match="7.* MB of memory are left for it, and 40.* MB are needed; raise max_memory"
+        UserWarning,
+        match="7.* MB of memory are left for trials, and 40.* MB are needed; raise max_memory",
     ):
         KernelAUCClassifier(metric="learned", max_memory="16MB", random_state=0).fit(X, y)
 
@@ -640,17 +631,17 @@ def test_a_search_learns_a_metric_for_each_fold_by_itself(monkeypatch):
     X, y = ring(500)
     X_test, y_test = ring(2000, seed=1)
     seen = []
-    learn = resolve_module.learn_metric_again
+    learn = resolve_module.relearn_metric
 
-    def learning(X, codes, *rest):
-        seen.append(len(codes))
-        return learn(X, codes, *rest)
+    def learning(problem, asked, resolved, context, fold):
+        seen.append(int((fold.weight > 0).sum()))
+        return learn(problem, asked, resolved, context, fold)
 
-    monkeypatch.setattr("aucmax.estimators.search.learn_metric_again", learning)
+    monkeypatch.setattr("aucmax.estimators.search.relearn_metric", learning)
     given = {"Cs": [0.1, 1.0], "gammas": [1.0, 2.0], "n_landmarks": 200, "random_state": 0}
-    model = KernelAUCClassifierCV(metric="learned", **given).fit(X, y)
+    model = kernel_search(metric="learned", **given).fit(X, y)
     assert seen == [333, 333, 334]
-    plain = KernelAUCClassifierCV(map_per_fold=True, **given).fit(X, y)
+    plain = kernel_search(map_per_fold=True, **given).fit(X, y)
     before, after = (roc_auc(y_test, each.decision_function(X_test)) for each in (plain, model))
     assert after > before + 0.02
     # What folds that had no part of a row say of it is no better than what is true.
@@ -659,16 +650,16 @@ def test_a_search_learns_a_metric_for_each_fold_by_itself(monkeypatch):
     left = set(vars(model)) - set(model.get_params())
     assert [name for name in left if not name.endswith("_")] == []
     seen.clear()
-    KernelAUCClassifierCV(metric="learned", map_per_fold=False, **given).fit(X, y)
+    kernel_search(metric="learned", map_per_fold=False, **given).fit(X, y)
     assert seen == []
 
 
 def test_a_search_without_a_metric_tries_nothing():
     X, y = ring(300)
-    model = KernelAUCClassifierCV(2, random_state=0).fit(X, y)
+    model = kernel_search(2, random_state=0).fit(X, y)
     assert model.trials_ == []
     assert model.settings_["landmarks"] == "kmeans"
-    tried = KernelAUCClassifierCV(gamma="auto", landmarks="auto", standardize="auto", random_state=0)
+    tried = kernel_search(gamma="auto", landmarks="auto", standardize="auto", random_state=0)
     tried.fit(X, y)
     assert tried.trials_
     assert tried.metric_ is None
@@ -699,5 +690,5 @@ def test_coverage_tells_which_class_the_landmarks_miss():
 def test_a_landmark_is_wholly_covered(kernel):
     X = np.random.default_rng(0).normal(size=(60, 4))
     mapped = NystroemFeatures(landmarks=X[:10], kernel=kernel).fit(X)
-    np.testing.assert_allclose(mapped.coverage(X[:10]), 1.0, atol=1e-4)
-    assert (mapped.coverage(X) <= 1.0).all()
+    np.testing.assert_allclose(mapped.map.coverage(X[:10]), 1.0, atol=1e-4)
+    assert (mapped.map.coverage(X) <= 1.0).all()

@@ -9,8 +9,8 @@ __version__ = "0.1.0"
 
 # Where each public name lives. They are loaded on first use: `import aucmax` must stay cheap.
 _HOMES = {
-    "KernelAUCClassifier": "aucmax.estimators.classifiers",
-    "LinearAUCClassifier": "aucmax.estimators.classifiers",
+    "KernelAUCClassifier": "aucmax.estimators.kernel",
+    "LinearAUCClassifier": "aucmax.estimators.linear",
     "KernelAUCClassifierCV": "aucmax.estimators.search",
     "LinearAUCClassifierCV": "aucmax.estimators.search",
     "CVPathDisplay": "aucmax.inspection.displays",
@@ -19,9 +19,9 @@ _HOMES = {
     "NystroemFeatures": "aucmax.features.nystroem",
     "FourierFeatures": "aucmax.features.fourier",
     "SGDAUCClassifier": "aucmax.estimators.streaming",
-    "OAMClassifier": "aucmax.estimators.baselines",
-    "SOLAMClassifier": "aucmax.estimators.baselines",
-    "KernelRankSVM": "aucmax.estimators.baselines",
+    "OAMClassifier": "aucmax.estimators.online",
+    "SOLAMClassifier": "aucmax.estimators.online",
+    "KernelRankSVM": "aucmax.estimators.rank_svm",
     "TableModel": "aucmax.tables",
     "fit_table": "aucmax.tables",
     "save_model": "aucmax.persistence.model_file",
@@ -58,8 +58,10 @@ __all__ = [
 
 if TYPE_CHECKING:
     from aucmax import metrics
-    from aucmax.estimators.baselines import KernelRankSVM, OAMClassifier, SOLAMClassifier
-    from aucmax.estimators.classifiers import KernelAUCClassifier, LinearAUCClassifier
+    from aucmax.estimators.kernel import KernelAUCClassifier
+    from aucmax.estimators.linear import LinearAUCClassifier
+    from aucmax.estimators.online import OAMClassifier, SOLAMClassifier
+    from aucmax.estimators.rank_svm import KernelRankSVM
     from aucmax.estimators.search import KernelAUCClassifierCV, LinearAUCClassifierCV
     from aucmax.estimators.streaming import SGDAUCClassifier
     from aucmax.features.fourier import FourierFeatures

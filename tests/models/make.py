@@ -45,7 +45,8 @@ def keep(name: str, model: Any, kept: Any) -> None:
 
 def kernel_model() -> None:
     X, y = make_moons(100, noise=0.3, random_state=0)
-    model = aucmax.KernelAUCClassifierCV(Cs=3, gammas=2, n_landmarks=20, random_state=0)
+    machine = aucmax.KernelAUCClassifier(preset="paper", n_landmarks=20, random_state=0)
+    model = aucmax.KernelAUCClassifierCV(machine, Cs=3, gammas=2)
     keep("kernel", model.fit(X, np.array(["no", "yes"])[y]), X[:8].round(3).tolist())
 
 
@@ -53,7 +54,7 @@ def small_table_model(
     labels: tuple[str, str] = ("no", "yes"), **params: Any
 ) -> tuple[Any, dict[str, list[Any]]]:
     """A model of a table with holes and of all kinds of columns, and the table."""
-    from aucmax.tables.model import TableModel
+    from tests.searches import table_model
 
     random = np.random.default_rng(0)
     n = 150
@@ -66,7 +67,8 @@ def small_table_model(
         "town": [None if i % 13 == 0 else value for i, value in enumerate(town.tolist())],
         "member": (random.random(n) < 0.5).tolist(),
     }
-    return TableModel(Cs=3, preset="paper", n_landmarks=20, **params).fit(rows(table), y), table
+    model = table_model(Cs=3, preset="paper", n_landmarks=20, **params)
+    return model.fit(rows(table), y), table
 
 
 def table_model() -> None:

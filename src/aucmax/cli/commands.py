@@ -70,17 +70,19 @@ def train(
         drop=drop or (),
         weight=weight,
         group=group,
-        n_landmarks="auto" if landmarks is None else landmarks,
-        solver=solver,
-        kernel=kernel,
         gammas=3 if gammas is None and (solver == "sgd" or kernel == "polynomial") else gammas,
-        preset=preset,
-        effort=effort,
+        machine={
+            "n_landmarks": "auto" if landmarks is None else landmarks,
+            "solver": solver,
+            "kernel": kernel,
+            "preset": preset,
+            "effort": effort,
+            "time_budget": time_budget,
+            "max_memory": max_memory,
+        },
         cv=folds,
-        time_budget=time_budget,
         calibration=calibration,
         aim=aim,
-        max_memory=max_memory,
         random_state=seed,
     )
 
@@ -125,7 +127,7 @@ def predict(
     for sentence in done.unseen:
         io.say(sentence)
     if as_json:
-        io.print_json({"output": output, "rows": done.rows, "surprises": done.unseen})
+        io.print_json({"output": output, "rows": done.rows, "unseen_values": done.unseen})
     elif output is not None:
         io.say(f"{done.rows:,} rows are in {output}.")
 

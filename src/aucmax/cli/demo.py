@@ -15,7 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from aucmax.cli import inputs_outputs as io
-from aucmax.estimators.classifiers import KernelAUCClassifier
+from aucmax.estimators.kernel import KernelAUCClassifier
 from aucmax.metrics import compare_roc_auc, roc_auc_interval
 from aucmax.runtime.output_files import replacing
 

@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from aucmax.cli import inputs_outputs as io
+from aucmax.estimators.kernel import KernelAUCClassifier
+from aucmax.estimators.search import KernelAUCClassifierCV
 from aucmax.persistence.model_file import save_model
 from aucmax.tables import fit_table, plan_table
 
@@ -14,16 +16,32 @@ _MANY_COPIES = 0.01  # the share of duplicate rows from which a remark is due
 
 
 def run_train(
-    table: Path, target: str, output: Path, *, force: bool, as_json: bool, dry_run: bool, **params: Any
+    table: Path,
+    target: str,
+    output: Path,
+    *,
+    force: bool,
+    as_json: bool,
+    dry_run: bool,
+    gammas: int | None,
+    machine: dict[str, Any],
+    **params: Any,
 ) -> None:
-    """Fit and save a model; print how each column was prepared and how well the model ranks."""
+    """Fit and save a model; print how each column was prepared and how well the model ranks.
+
+    ``machine`` has parameters of the kernel classifier, ``params`` those of :func:`fit_table`.
+    """
+    verbose, seed = int(sys.stderr.isatty() and not dry_run), params["random_state"]
+    rule = "auto" if gammas is None else "distance"
+    classifier = KernelAUCClassifier(gamma=rule, random_state=seed, verbose=verbose, **machine)
+    params["estimator"] = KernelAUCClassifierCV(classifier, gammas=gammas)
     if dry_run:
         if as_json:
             raise ValueError("--dry-run prints text only: leave out --json.")
         print(plan_table(table, target, **params))
         return
     io.check_output(output, table, force=force)
-    model = fit_table(table, target, verbose=int(sys.stderr.isatty()), **params)
+    model = fit_table(table, target, **params)
     save_model(model, output)
     about, search = model.training_, model.model_
     if as_json:

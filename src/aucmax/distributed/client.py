@@ -1,4 +1,4 @@
-"""The way to a Dask cluster: a client, results brought here, and what went wrong there."""
+"""The connection to a Dask cluster: a client, its results, and errors that say what went wrong."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from typing import Any
 
 from aucmax.runtime.memory import NoMemoryError
 
-#: Seconds without a worker that works, after which a fit is given up. A nanny restarts a worker sooner;
-#: Dask itself would wait without end.
+#: A fit ends after this many seconds without a running worker. A nanny restarts a worker sooner; Dask
+#: itself would wait forever.
 NO_WORKERS = 60.0
 
-#: Seconds between two looks at the workers while results are awaited.
+#: Seconds between two checks of the workers while a fit waits for results.
 _LOOK = 1.0
 
 
 def connect(address: str | None = None, timeout: float = 10.0, **local: Any) -> Any:
-    """A Dask client: of the scheduler at ``address``, or of a new cluster on this machine.
+    """Return a Dask client of the scheduler at ``address``, or of a new cluster on this machine.
 
-    It becomes the default one, which every fit uses; ``with client.as_current():`` chooses another.
+    It becomes the default client, which every fit uses; ``with client.as_current():`` chooses another.
 
     Parameters
     ----------
     address : str, optional
-        As ``"tcp://host:8786"``. None starts a ``LocalCluster``, a worker for each core.
+        Such as ``"tcp://host:8786"``. None starts a ``LocalCluster`` with a worker for each core.
     timeout : float
-        Seconds to wait for a scheduler to answer.
+        Seconds to wait for the scheduler.
     **local
-        For the ``LocalCluster``.
+        Options of the ``LocalCluster``.
 
     Examples
     --------
@@ -81,7 +81,7 @@ def default_client() -> Any:
 
 
 def gathered(client: Any, futures: Any) -> Any:
-    """Results, brought here; an error says in a sentence what happened to the cluster."""
+    """Bring results here; an error says in a sentence what happened to the cluster."""
     distributed = library()
     results: Future[Any] = Future()
 
@@ -116,7 +116,7 @@ def gathered(client: Any, futures: Any) -> Any:
 
 
 def _watch(client: Any, results: Future[Any]) -> None:
-    """Return when the results are there; raise when there have been no workers for too long."""
+    """Return when the results are here; raise an error after too long without a worker."""
     since = time.monotonic()
     while not wait([results], timeout=_LOOK).done:
         workers = client.scheduler_info()["workers"].values()
@@ -149,7 +149,7 @@ def _closed() -> OSError:
 
 @contextmanager
 def sending() -> Iterator[None]:
-    """Send tasks. They carry vectors of a number a row, on purpose: no warning that they are large."""
+    """Send tasks without Dask's warning that they are large: they carry one number per row."""
     import dask
 
     closed = getattr(library().client, "ClosedClientError", ())  # not in older versions

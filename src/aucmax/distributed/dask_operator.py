@@ -1,4 +1,4 @@
-"""Products with features that workers hold, in pieces; what they take of memory and network."""
+"""An operator over features that workers hold in pieces; what it needs of memory and network."""
 
 from __future__ import annotations
 
@@ -10,33 +10,35 @@ import numpy as np
 import numpy.typing as npt
 
 from aucmax.distributed.client import gathered, sending
-from aucmax.operators import ALL, BlockOperator, FeatureOperator, KernelOperator, Operator
-from aucmax.operators.placement import solver_bytes
+from aucmax.features.landmark_map import FeatureMap
+from aucmax.operators import ALL, Operator
+from aucmax.operators.placement import hold_operator, solver_bytes
 from aucmax.pairs import Floats, Indices
+from aucmax.rows.interface import block_bytes
 
 Array = npt.NDArray[Any]
 
-#: Sums of more pieces than this are added up on workers, so many at a time.
+#: Sums of more pieces than this are added up on workers, this many at a time.
 FAN_IN = 8
 
-#: Rows per column that the driver may take to itself: what a solve starts on.
+#: Rows per feature that the driver may copy: the sample that a solve starts on.
 SAMPLE_ROWS = 30
 
 
 class DaskOperator:
-    """Features whose rows are spread over workers, in pieces; see :mod:`aucmax.operators.interface`.
+    """Features in pieces on workers; see :mod:`aucmax.operators.interface`.
 
     Parameters
     ----------
     client : distributed.Client
     pieces : futures of pieces, in the order of the rows
-    lengths : their numbers of rows
+    lengths : the number of rows of each
     n_columns : int
-        Of the features.
+        The number of features.
     row_bytes, cost : int, float
-        What a pass reads of a row, and how much dearer that is than reading memory.
+        The bytes of a row that a pass reads, and its time relative to reading memory.
     spare : int
-        Rows that workers may copy.
+        The number of rows that workers may copy.
     """
 
     def __init__(
@@ -82,7 +84,7 @@ class DaskOperator:
         return found
 
     def restricted(self, index: Indices) -> Operator | None:
-        """The rows' values are copied where they are; None if workers have no room for that."""
+        """Copy the rows' values on the workers; return None if these have no room."""
         ordered = bool((np.diff(index) >= 0).all())
         if index.size > self._spare or not index.size or not ordered:
             return None
@@ -96,7 +98,7 @@ class DaskOperator:
 
 
 class Piece:
-    """An operator on a worker, which knows its size: Dask plans by it."""
+    """An operator on a worker with its size, by which Dask plans."""
 
     def __init__(self, operator: Operator, nbytes: int) -> None:
         self.operator, self.nbytes = operator, nbytes
@@ -105,18 +107,13 @@ class Piece:
         return self.nbytes
 
 
-def make_piece(parts: Sequence[Any], prepare: Any, mapped: Any, place: str) -> Piece:
+def make_piece(parts: Sequence[Any], prepare: Any, mapped: FeatureMap, place: str) -> Piece:
     rows = prepare(parts)
-    if place == "recomputed":
-        fill = mapped.filler(rows.dtype)
-        operator = BlockOperator(rows, mapped.width, mapped.projection, fill, rows.shape[0])
-        held = 0 if mapped.projection is None else mapped.projection.nbytes
-        return Piece(operator, rows.data.nbytes + held)
-    if place == "memory" and mapped.projection is not None:
-        block = mapped.kernel_block(rows)
-        return Piece(KernelOperator(block, mapped.projection), block.nbytes)
-    features = mapped.features(rows)
-    return Piece(FeatureOperator(features), features.nbytes)
+    operator = hold_operator(rows, mapped, place, room=rows.shape[0])
+    if place != "recomputed":
+        return Piece(operator, operator.nbytes)
+    held = 0 if mapped.projection is None else mapped.projection.nbytes
+    return Piece(operator, block_bytes(rows) + held)
 
 
 def _restricted(piece: Piece, index: Indices) -> Piece:
@@ -143,7 +140,7 @@ def _sum(parts: Sequence[Floats]) -> Floats:
 
 
 def by_part(starts: Indices, index: Indices, every: bool = False) -> list[tuple[int, Indices, Indices]]:
-    """Which rows of which part an index asks for: (part, places in the index, rows inside the part)."""
+    """Split an index by parts: (part, positions in the index, row numbers inside the part)."""
     owner = np.searchsorted(starts, index, side="right") - 1
     order = np.argsort(owner, kind="stable")
     bounds = np.searchsorted(owner[order], np.arange(starts.size))
@@ -155,23 +152,23 @@ def by_part(starts: Indices, index: Indices, every: bool = False) -> list[tuple[
     return split
 
 
-def driver_bytes(n_rows: int, rank: int, n_columns: int) -> int:
-    """Memory of the process that fits: state of the solve, preconditioners, and a sample of the rows.
+def driver_bytes(n_rows: int, rank: int, n_problems: int) -> int:
+    """Return the memory of the process that fits: solver, preconditioners, and a sample of the rows.
 
     >>> driver_bytes(10**9, 1000, 1) / 1e9
     250.192768
     """
     sample = min(n_rows, SAMPLE_ROWS * rank) * rank * 4
-    return solver_bytes(n_rows, rank, n_columns) + sample
+    return solver_bytes(n_rows, rank, n_problems) + sample
 
 
 def traffic_bytes(
-    n_rows: int, rank: int, n_columns: int, n_pieces: int, product: str = "scores"
+    n_rows: int, rank: int, n_problems: int, n_pieces: int, product: str = "scores"
 ) -> int:
-    """Bytes between the process that fits and the workers, in one product with all rows.
+    """Return the bytes between the process that fits and the workers in one product with all rows.
 
-    Scores send coefficients to every piece and get a number a row and column; a pullback sends these
-    and gets a sum of each piece, or, where they are many, of each group that workers have summed.
+    Scores send coefficients to every piece and return one number per row and problem; a pullback sends
+    these and returns a sum per piece or, if there are many, per group that workers have summed.
 
     >>> traffic_bytes(464_809, 1600, 1, 2)
     3744072
@@ -179,4 +176,4 @@ def traffic_bytes(
     parts = n_pieces
     while product == "pullback" and parts > FAN_IN:
         parts = -(-parts // FAN_IN)
-    return 8 * n_columns * (n_rows + rank * parts)
+    return 8 * n_problems * (n_rows + rank * parts)

@@ -1,8 +1,8 @@
-"""Rows of a Dask array or data frame: checked, standardised and mapped where they are."""
+"""Rows of a Dask array or data frame: checked, scaled and mapped on the workers that hold them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,37 +16,32 @@ from sklearn.utils.validation import validate_data
 
 from aucmax.distributed.client import default_client, gathered, sending
 from aucmax.distributed.dask_operator import DaskOperator, by_part, driver_bytes, make_piece
-from aucmax.operators.placement import pays_to_project
+from aucmax.features.landmark_map import FeatureMap
+from aucmax.operators.placement import Sizes
 from aucmax.pairs import Floats, Indices
-from aucmax.rows.blocked import width_after
-from aucmax.rows.validation import check_rows, is_dask, is_sparse
-from aucmax.runtime.memory import NoMemoryError, available_bytes, format_bytes, parse_bytes
+from aucmax.rows.interface import Block, is_sparse, new_standard_scaler, slices
+from aucmax.rows.sources import is_dask
+from aucmax.rows.stored import width_after
+from aucmax.rows.validation import check_rows
+from aucmax.runtime.memory import Budget, parse_bytes
 
 Array = npt.NDArray[Any]
 
-#: Of the workers' memory, what rows and kernel values may take: above it Dask writes to disk.
+#: The share of the workers' memory that rows and kernel values may take: above it Dask writes to disk.
 _WORKER_SHARE = 0.6
 
 #: A piece takes at most this share of a worker's memory, so that another worker can take it over.
 _PIECE_SHARE = 0.1
 
-#: A pass that makes kernel values anew, by one over values in memory.
+#: The time of a pass that recomputes kernel values, relative to one over values in memory.
 _RECOMPUTING = 10.0
 
+#: Rows that are brought here at a time when all of them are read.
+_READ_ROWS = 65_536
 
-def take_over(estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> tuple[DaskRows, Array, Any]:
-    """A Dask collection as checked rows on workers, with labels and weights brought here."""
-    if not getattr(estimator, "_takes_dask", False):
-        raise ValueError(
-            f"{type(estimator).__name__} does not fit Dask collections; KernelAUCClassifier and "
-            "KernelAUCClassifierCV do. Pass X.compute() if it fits into memory."
-        )
-    if estimator.solver == "sgd":
-        raise ValueError(
-            'solver="sgd" jumps about in rows that it holds in memory, which Dask collections are not '
-            'meant for: use solver="newton", or SGDAUCClassifier.partial_fit on one partition after '
-            "the other."
-        )
+
+def take_over(estimator: Any, X: Any, y: Any, sample_weight: Any) -> tuple[DaskRows, Array, Any]:
+    """Check a Dask collection on its workers, and bring labels and weights here."""
     client = default_client()
     rows = DaskRows.checked(client, estimator, X)
     y, sample_weight = (_brought(client, part) for part in (y, sample_weight))
@@ -58,7 +53,7 @@ def take_over(estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> tupl
 
 
 def lazily(model: Any, method: str, X: Any) -> Any:
-    """What ``method`` gives for a Dask collection, as a Dask array that is computed when asked for."""
+    """Return what ``method`` gives for a Dask collection as a Dask array, computed when asked for."""
     from dask import delayed
 
     if X.ndim != 2 or X.shape[1] != model.n_features_in_:
@@ -80,12 +75,9 @@ def lazily(model: Any, method: str, X: Any) -> Any:
 
 
 class DaskRows:
-    """Checked rows in partitions on workers, standardised when they are used.
+    """Checked rows in partitions on workers, scaled when they are used; see ``Rows``."""
 
-    As an array to those who take some rows of it; ``remote`` tells the rest to ask for products.
-    """
-
-    remote = True
+    in_memory, remote, nbytes = False, True, 0
 
     def __init__(
         self,
@@ -94,26 +86,26 @@ class DaskRows:
         lengths: Sequence[int],
         n_features: int,
         dtype: npt.DTypeLike,
-        is_sparse: bool = False,
+        sparse: bool = False,
         scalers: tuple[Any, ...] = (),
     ) -> None:
-        kept = [i for i, length in enumerate(lengths) if length]
-        self._client, self.is_sparse = client, is_sparse
+        present = [i for i, length in enumerate(lengths) if length]
+        self._client, self.sparse = client, sparse
         self._scalers, self._n_features = scalers, n_features
-        self._parts, self._lengths = [parts[i] for i in kept], [int(lengths[i]) for i in kept]
+        self._parts, self._lengths = [parts[i] for i in present], [int(lengths[i]) for i in present]
         self._starts = np.concatenate([[0], np.cumsum(self._lengths, dtype=np.intp)])
         self.shape = (int(self._starts[-1]), width_after(scalers, n_features))
         self.dtype = np.dtype(dtype)
 
     @classmethod
     def checked(cls, client: Any, estimator: Any, X: Any) -> DaskRows:
-        """Of a Dask array or data frame; ``estimator`` learns its columns."""
+        """Check a Dask array or data frame, and record its columns on ``estimator``."""
         names = [*X.columns] if hasattr(X, "columns") else None
         if X.ndim != 2:
             raise ValueError(f"X must have two dimensions, rows and columns; got {X.ndim}.")
         if names is None and not np.isfinite(X.shape[1]):
             raise ValueError(
-                "X does not tell how many columns it has: call X.compute_chunk_sizes() first."
+                "The number of columns of X is unknown: call X.compute_chunk_sizes() first."
             )
         dtypes = {X.dtype} if names is None else {*X.dtypes}
         dtype = np.float32 if dtypes == {np.dtype(np.float32)} else np.float64
@@ -142,78 +134,61 @@ class DaskRows:
             "lengths": self._lengths,
             "dtype": self.dtype,
             "scalers": self._scalers,
+            **changed,
         }
-        return DaskRows(
-            self._client,
-            n_features=self._n_features,
-            is_sparse=self.is_sparse,
-            **{**same, **changed},
-        )
+        return DaskRows(self._client, n_features=self._n_features, sparse=self.sparse, **same)
 
-    def astype(self, dtype: npt.DTypeLike, copy: bool = True) -> DaskRows:
+    def astype(self, dtype: npt.DTypeLike) -> DaskRows:
         return self._with(dtype=dtype)
 
-    def scaled_by(self, scaler: Any) -> DaskRows:
+    def scaled(self, scaler: Any) -> DaskRows:
         return self._with(scalers=(*self._scalers, scaler))
 
-    def taken(self, index: Indices) -> DaskRows:
-        """Some rows alone, in order; they stay where they are."""
+    def take(self, index: Indices) -> DaskRows:
         inside = [local for _, _, local in by_part(self._starts, index, every=True)]
         with sending():
             parts = self._client.map(_take, self._parts, inside, pure=False)
         return self._with(parts=parts, lengths=[local.size for local in inside])
 
-    def __getitem__(self, index: Any) -> Array:
-        """Some rows, brought here."""
+    def __getitem__(self, index: Any) -> Block:
         if isinstance(index, slice):
             index = np.arange(*index.indices(self.shape[0]))
         split = by_part(self._starts, np.asarray(index))
         if not split:
             return np.empty((0, self.shape[1]), self.dtype)
-        parts = [self._parts[number] for number, _, _ in split]
-        prepare = self._prepare()
-        inside = [local for _, _, local in split]
+        parts, prepare = [self._parts[number] for number, _, _ in split], self._prepare()
         with sending():
             asked = self._client.map(
-                lambda part, local: prepare([_take(part, local)]), parts, inside, pure=False
+                lambda part, local: prepare([_take(part, local)]),
+                parts,
+                [local for _, _, local in split],
+                pure=False,
             )
-        order = np.argsort(np.concatenate([place for _, place, _ in split]))
+        order = np.argsort(np.concatenate([where for _, where, _ in split]))
         found: Array = stacked(gathered(self._client, asked))[order]
         return found
 
-    def map_parts(self, function: Callable[[Any], Any]) -> list[Any]:
-        """What a function gives for the rows of each partition, brought here."""
+    def blocks(self, size: int | None = None) -> Iterator[tuple[slice, Block]]:
+        for part in slices(self.shape[0], size or _READ_ROWS):
+            yield part, self[part]
+
+    def map(self, function: Callable[[Block], Any]) -> list[Any]:
         prepare = self._prepare()
         with sending():
-            asked = self._client.map(lambda part: function(prepare([part])), self._parts, pure=False)
+            # What the function holds, such as a kernel map, goes to the cluster once.
+            shared = self._client.submit(same, function, pure=False)
+            asked = self._client.map(
+                lambda part, apply: apply(prepare([part])),
+                self._parts,
+                [shared] * len(self._parts),
+                pure=False,
+            )
             return list(gathered(self._client, asked))
 
-    def moments(self, weight: Array) -> tuple[Floats, Floats]:
-        """Weighted mean and variance of every column, each partition's merged."""
-        prepare = self._prepare()
-
-        def measure(part: Any, own: Array) -> tuple[Floats, Floats]:
-            rows = prepare([part])
-            if is_sparse(rows):
-                return mean_variance_axis(rows, axis=0, weights=own.astype(rows.dtype))
-            mean = own @ rows / own.sum()
-            return mean, own @ (rows - mean) ** 2 / own.sum()
-
-        # A partition whose rows all weigh nothing has no mean.
-        slices = np.split(weight, self._starts[1:-1])
-        present = [i for i, own in enumerate(slices) if own.any()]
-        parts, own = [self._parts[i] for i in present], [slices[i] for i in present]
-        with sending():
-            found = gathered(self._client, self._client.map(measure, parts, own, pure=False))
-        share = np.array([each.sum() for each in own]) / weight.sum()
-        means, variances = np.array([m for m, _ in found]), np.array([v for _, v in found])
-        mean = share @ means
-        return mean, share @ (variances + (means - mean) ** 2)
-
-    def scaler(self, weight: Array) -> StandardScaler:
-        """What ``StandardScaler().fit`` would be of all rows together."""
-        scaler = StandardScaler(with_mean=not self.is_sparse).set_output(transform="default")
-        mean, variance = self.moments(weight)
+    def standard_scaler(self, weight: Array) -> StandardScaler:
+        """Return what ``StandardScaler().fit`` would be on all rows together."""
+        scaler = new_standard_scaler(not self.sparse)
+        mean, variance = self._moments(weight)
         count = weight.sum() / weight.max() if np.ptp(weight) else self.shape[0]
         eps = np.finfo(np.float64).eps
         # Rounding gives a constant column a little variance; StandardScaler draws the line here, too.
@@ -223,47 +198,66 @@ class DaskRows:
         scaler.n_features_in_ = self.shape[1]
         return scaler
 
-    def linear(self, feature_map: Any, coef: Array) -> Array:
-        """``feature_map.linear`` of all rows."""
+    def _moments(self, weight: Array) -> tuple[Floats, Floats]:
+        """Merge the weighted means and variances of the partitions."""
         prepare = self._prepare()
 
-        def score(part: Any, mapped: Any) -> Array:
-            out: Array = mapped.linear(prepare([part]), coef)
-            return out
+        def measure(part: Any, own: Array) -> tuple[Floats, Floats]:
+            rows = prepare([part])
+            if is_sparse(rows):
+                return mean_variance_axis(rows, axis=0, weights=own.astype(rows.dtype))
+            mean = own @ rows / own.sum()
+            return mean, own @ (rows - mean) ** 2 / own.sum()
 
+        # A partition whose weights are all zero has no mean.
+        weights = np.split(weight, self._starts[1:-1])
+        present = [i for i, own in enumerate(weights) if own.any()]
+        parts, own = [self._parts[i] for i in present], [weights[i] for i in present]
         with sending():
-            mapped = self._client.submit(same, feature_map, pure=False)
-            asked = self._client.map(score, self._parts, [mapped] * len(self._parts), pure=False)
-            return np.concatenate(gathered(self._client, asked))
+            found = gathered(self._client, self._client.map(measure, parts, own, pure=False))
+        share = np.array([each.sum() for each in own]) / weight.sum()
+        means, variances = np.array([m for m, _ in found]), np.array([v for _, v in found])
+        mean = share @ means
+        return mean, share @ (variances + (means - mean) ** 2)
 
     def operator(
         self,
-        feature_map: Any,
-        n_columns: int = 1,
+        feature_map: FeatureMap,
+        n_problems: int = 1,
         max_memory: int | str | None = None,
         project: bool = False,
     ) -> tuple[DaskOperator, str]:
-        """Rows under a map, with kernel values on the workers; and how these are kept."""
+        """Return rows under a map, with kernel values on the workers, and where these are kept."""
         n_rows, itemsize = self.shape[0], self.dtype.itemsize
-        width, rank = feature_map.width, feature_map.rank
-        _check_driver(n_rows, rank, n_columns)
+        rank, held = feature_map.rank, self.shape[0] * self.shape[1] * self.dtype.itemsize
+        Budget.of().require(
+            f"The process that fits, for scores of {n_rows:,} rows and preconditioners of {rank:,} "
+            "features,",
+            driver_bytes(n_rows, rank, n_problems),
+            "Run it on a larger machine, or use fewer landmarks or rows",
+        )
         smallest, threads = _workers(self._client)
-        total = smallest * len(threads)
-        if max_memory is not None:
-            total = min(total, parse_bytes(max_memory) / _WORKER_SHARE)
-        left = _WORKER_SHARE * total - n_rows * self.shape[1] * itemsize
-        sizes = {"memory": n_rows * width * itemsize, "projected": n_rows * rank * itemsize}
-        wanted = "projected" if project or pays_to_project(width, rank) else "memory"
-        fitting = [name for name in (wanted, "memory", "projected") if sizes[name] <= left]
-        place = fitting[0] if fitting else "recomputed"
-        size = sizes.get(place, n_rows * self.shape[1] * itemsize)
-        count = max(sum(threads.values()), int(np.ceil(size / (_PIECE_SHARE * smallest))))
-        groups = _even_groups(self._lengths, count)
-        prepare = self._prepare()
+        total = _WORKER_SHARE * smallest * len(threads)
+        left = (total if max_memory is None else min(total, parse_bytes(max_memory))) - held
+        sizes = Sizes(n_rows, feature_map.width, rank, itemsize)
+        place = next(iter(sizes.fitting(left, project)), "recomputed")
+        taken = {"memory": sizes.values, "projected": sizes.features, "recomputed": 0}[place]
+        count = max(sum(threads.values()), int(np.ceil((taken or held) / (_PIECE_SHARE * smallest))))
+        pieces, lengths = self._make_pieces(feature_map, place, count, threads)
+        row_bytes = (rank if place == "projected" else feature_map.width) * itemsize
+        # A copy of some rows' values needs room in addition to all of them.
+        room = int(min(n_rows, max(0.0, left - taken) / row_bytes))  # workers may have no limit
+        cost = _RECOMPUTING if place == "recomputed" else 1.0
+        return DaskOperator(self._client, pieces, lengths, rank, row_bytes, cost, room), place
+
+    def _make_pieces(
+        self, feature_map: FeatureMap, place: str, count: int, threads: dict[str, int]
+    ) -> tuple[list[Any], list[int]]:
+        """Make about ``count`` pieces of kernel values, spread evenly over the workers."""
+        groups, prepare = _even_groups(self._lengths, count), self._prepare()
+        homes = [address for address, own in threads.items() for _ in range(own)]
         with sending():
             mapped = self._client.submit(same, feature_map, pure=False)
-            # Each worker gets its share: where partitions happen to be, it might be all or none.
-            homes = [address for address, own in threads.items() for _ in range(own)]
             pieces = [
                 self._client.submit(
                     make_piece,
@@ -277,13 +271,7 @@ class DaskRows:
                 )
                 for number, group in enumerate(groups)
             ]
-        lengths = [sum(self._lengths[i] for i in group) for group in groups]
-        cost = _RECOMPUTING if place == "recomputed" else 1.0
-        row_bytes = (rank if place == "projected" else width) * itemsize
-        # A copy of some rows' values is made beside all of them.
-        spare = left - (0 if place == "recomputed" else sizes[place])
-        room = int(min(n_rows, max(0.0, spare) / row_bytes))  # workers may have no limit
-        return DaskOperator(self._client, pieces, lengths, rank, row_bytes, cost, room), place
+        return pieces, [sum(self._lengths[i] for i in group) for group in groups]
 
     def _prepare(self) -> Callable[[Sequence[Any]], Any]:
         scalers, dtype = self._scalers, self.dtype
@@ -320,7 +308,7 @@ def _predicted(rows: Any, model: Any, method: str, nothing: Array) -> Array:
 
 
 def _checked(part: Any, number: int, names: list[Any] | None, width: int, dtype: npt.DTypeLike) -> Any:
-    """One partition as rows of numbers; what is wrong with it is told with its number."""
+    """Check one partition; an error has its number."""
     own = [*part.columns] if hasattr(part, "columns") else None
     if own != names:
         raise ValueError(
@@ -342,7 +330,7 @@ def _checked(part: Any, number: int, names: list[Any] | None, width: int, dtype:
 
 
 def _brought(client: Any, values: Any) -> Any:
-    """One number or label a row, here."""
+    """Bring one number or label per row here."""
     if not is_dask(values):
         return values
     with sending():
@@ -350,7 +338,7 @@ def _brought(client: Any, values: Any) -> Any:
 
 
 def _even_groups(lengths: Sequence[int], count: int) -> list[list[int]]:
-    """Neighbours together, in at most ``count`` groups of about as many rows each.
+    """Group neighbouring partitions into at most ``count`` groups of about as many rows each.
 
     >>> _even_groups([10, 10, 10, 10, 40], 2)
     [[0, 1, 2, 3], [4]]
@@ -361,20 +349,10 @@ def _even_groups(lengths: Sequence[int], count: int) -> list[list[int]]:
 
 
 def _workers(client: Any) -> tuple[float, dict[str, int]]:
-    """Memory of the smallest worker in bytes, and the threads of each by its address."""
+    """Return the memory of the smallest worker in bytes, and the threads of each by its address."""
     threads = client.nthreads()
     if not threads:
         client.wait_for_workers(1, timeout=30)
         threads = client.nthreads()
     limits = [w["memory_limit"] or np.inf for w in client.scheduler_info()["workers"].values()]
     return float(min(limits)), threads  # limits of some, where there are very many
-
-
-def _check_driver(n_rows: int, rank: int, n_columns: int) -> None:
-    needed, free = driver_bytes(n_rows, rank, n_columns), available_bytes()
-    if free is not None and needed > free:
-        raise NoMemoryError(
-            f"The process that fits needs {format_bytes(needed)} for scores of {n_rows:,} rows and "
-            f"preconditioners of {rank:,} features, and {format_bytes(free)} is free: run it on a "
-            "larger machine, or use fewer landmarks or rows."
-        )

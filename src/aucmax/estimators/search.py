@@ -1,69 +1,146 @@
-"""Classifiers that choose C, and the kernel's bandwidth, while they solve.
-
-The folds of cross-validation and the fit on all rows are columns of one solve over the same features:
-they share every pass over the data, and C is walked upward, each value starting from the one before.
-A fold is its column with weight 0 on the rows held out; their scores come along at no cost.
-
-Two things are shared between the folds: the standardisation and the kernel map. Neither sees a label,
-unless landmarks are of each class, or a metric is learnt. ``map_per_fold=True`` makes both anew from
-each fold's own rows.
-"""
+"""Searches: classifiers that hold another one and choose its C, and its bandwidth, while they solve."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from copy import copy
-from dataclasses import replace
+import inspect
 from functools import partial
 from numbers import Integral
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed
+import numpy.typing as npt
+from sklearn import get_config
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import check_cv
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 
-from aucmax.estimators.classifiers import EPOCHS, linear_operator
-from aucmax.estimators.kernel_scores import KernelScores
-from aucmax.estimators.ranking import LinearScores, check_linear
-from aucmax.estimators.search_base import PAPER_C, SearchCV
-from aucmax.features.nystroem import NystroemFeatures
-from aucmax.fitting.c_path import Path, choose, recall_path, solve_path
-from aucmax.fitting.context import Context
-from aucmax.fitting.folds import Fold, Problems, check_folds
-from aucmax.fitting.scaling import fit_scaler, scale_rows
-from aucmax.operators import FeatureOperator
-from aucmax.operators.placement import solver_bytes
-from aucmax.rows.blocked import held_bytes
-from aucmax.rows.validation import drop_absent, is_remote
-from aucmax.runtime.memory import fits
-from aucmax.runtime.parameters import check_choice, check_increasing, check_number, is_auto, is_flag
+from aucmax.estimators.kernel import KernelAUCClassifier, ask, describe, importances, plan_kernel
+from aucmax.estimators.linear import LinearAUCClassifier
+from aucmax.estimators.ranking import RankingClassifier
+from aucmax.fitting.c_path import CPath, PathOptions, choose, recall_path, solve_path, tabulate
+from aucmax.fitting.grids import (
+    CS,
+    GAMMAS,
+    PAPER_C,
+    VALUES_AROUND,
+    c_around,
+    c_grid,
+    gamma_factors,
+)
+from aucmax.fitting.kernel_search import Grid, search_kernel
+from aucmax.fitting.linear_fit import linear_operator, scaled_linear
+from aucmax.fitting.machines import KernelMachine, LinearMachine
+from aucmax.fitting.newton_fit import MAX_STEPS, intercepts, most_iterations, plain
+from aucmax.fitting.open_fit import open_fit
+from aucmax.operators.placement import Plan
+from aucmax.runtime.parameters import (
+    AUTO,
+    COUNT,
+    CV,
+    ESTIMATOR,
+    FLAG,
+    INTEGER,
+    NONE,
+    OneOf,
+    declare,
+    is_auto,
+    warn_user,
+)
 from aucmax.runtime.progress import GridLine
-from aucmax.runtime.threads import one_blas_thread
-from aucmax.solvers.preconditioner import leading, sample_size
-from aucmax.solvers.stochastic import PairSGDGrid, finite_mean, first_step, row_squares
-from aucmax.tuning.resolve import learn_metric_again
+from aucmax.tuning.resolve import Asked, Resolved, relearn_metric, resolve
 
 __all__ = ["KernelAUCClassifierCV", "LinearAUCClassifierCV"]
 
-#: The paper's grid of lambda, of its stochastic method, with how many values.
-_PAPER_LAMBDA = (1e-10, 1e-7, 4)
+Array = npt.NDArray[Any]
 
-#: A grid projects all rows if they are at most so many times those a preconditioner samples: it makes
-#: at least one for each of four columns, and several along the way.
-_PROJECTED_SAMPLES = 5
+#: Up to this many rows a metric is learnt for each fold by itself: with more, held-out rows have too
+#: small a part in it to show.
+_ROWS_PER_FOLD = 20_000
 
-#: Up to so many rows a metric is learnt for each fold by itself: of more, held-out rows have too small
-#: a part in it to show.
-_ROWS_APART = 20_000
+#: Passes that a value of C is expected to take: 17 on ijcnn1, 58 on covtype (80,000 rows).
+_PASSES_PER_VALUE = 40
 
-#: Passes that a value of C is reckoned to take: 17 on ijcnn1, 58 on covtype (80,000 rows).
-_PASSES_A_VALUE = 40
-
-
-#: Values of C that are searched around the one that tuning gave, each four times the one before.
-_VALUES_AROUND = 5
+#: The number of landmarks is tuned with the rest, but is no reason to tune; nor is C, which is
+#: searched.
+_NEEDED = ("gamma", "standardize", "landmarks")
 
 
-class KernelAUCClassifierCV(KernelScores, SearchCV):
+def _split_metadata(search: Any, params: dict[str, Any]) -> dict[str, Any]:
+    """Return what ``fit`` hands to the splitter; refuse what it does not know."""
+    if get_config()["enable_metadata_routing"]:
+        routed: dict[str, Any] = process_routing(search, "fit", **params).splitter.split
+        return routed
+    if unknown := set(params) - {"groups"}:
+        raise TypeError(
+            f"{type(search).__name__}.fit got an unexpected argument {sorted(unknown)[0]!r}; it takes "
+            "X, y, sample_weight and groups."
+        )
+    return params
+
+
+def _with_estimator(kind: type, state: dict[str, Any]) -> dict[str, Any]:
+    """Return the state of a search; one of version 0.1 had the parameters of its estimator itself."""
+    if "estimator" in state:
+        return state
+    names = [name for name in inspect.signature(kind).parameters if name in state]
+    return {**state, "estimator": kind(**{name: state[name] for name in names})}
+
+
+def _routing(search: Any) -> MetadataRouter:
+    mapping = MethodMapping().add(caller="fit", callee="split")
+    router = MetadataRouter(owner=search).add_self_request(search)
+    return router.add(splitter=check_cv(search.cv), method_mapping=mapping)
+
+
+def _check_select(select: str, n_folds: int) -> None:
+    if select == "1se" and n_folds < 2:
+        raise ValueError('select="1se" needs at least two folds: one has no standard error.')
+
+
+def _results(name: str, paths: list[CPath], best: dict[str, float], grid: dict[str, Any]) -> Any:
+    """Return the learnt attributes of a search, and warn of values that did not converge.
+
+    ``best`` are the chosen values and ``grid`` all values, by parameter.
+    """
+    records = [record for path in paths for record in path.records]
+    scores = np.stack([path.scores for path in paths], axis=1) if "gamma" in grid else paths[0].scores
+    results = tabulate(scores, records, grid)
+    index = results["params"].index(best)
+    rough = [record for record in records if not record["converged"]]
+    if rough:
+        warn_user(
+            f"{name}: {len(rough)} of {len(records)} values of C were left before they had converged "
+            f"(the first is C={rough[0]['C']:g}, about {rough[0]['gap']:.1e} from its optimum), so "
+            "their scores are rough. Raise max_iter or tol, allow more time, or leave out the largest "
+            "Cs.",
+            ConvergenceWarning,
+        )
+    return {
+        "path_": records,
+        "n_iter_": sum(record.get("steps", record.get("epochs", 0)) for record in records),
+        "scores_": scores,
+        "scores_mean_": scores.mean(axis=0),
+        "scores_std_": scores.std(axis=0),
+        "cv_results_": results,
+        "best_params_": best,
+        "best_index_": index,
+        "best_score_": float(results["mean_test_score"][index]),
+        "n_splits_": len(scores),
+    }
+
+
+@declare(
+    estimator=ESTIMATOR,
+    Cs=CS,
+    gammas=GAMMAS,
+    cv=CV,
+    patience=(NONE, COUNT),
+    select=OneOf("best", "1se"),
+    refit=FLAG,
+    map_per_fold=(AUTO, FLAG),
+    n_jobs=(NONE, INTEGER),
+)
+class KernelAUCClassifierCV(RankingClassifier):
     """:class:`KernelAUCClassifier` with C, and if wanted gamma, chosen by cross-validated AUC.
 
     The folds and the fit on all rows are solved together, C by C from the smallest, so that a grid
@@ -71,167 +148,156 @@ class KernelAUCClassifierCV(KernelScores, SearchCV):
 
     Parameters
     ----------
-    Cs : int, "auto" or array of rising values, default="auto"
-        "auto" is the paper's grid in our units: 26 values ``2^-15 ... 2^10`` times ``n_pos n_neg /
-        n`` (for "sgd" four, from its ``lambda = 1e-7 ... 1e-10``); where things are tried out, five
-        values around the C found best by that, each four times the one before. A number gives so many
+    estimator
+        The :class:`KernelAUCClassifier` to search for; None is one with its defaults. Its ``C`` is
+        searched, and its ``time_budget``, ``checkpoint``, ``max_memory``, ``random_state`` and
+        ``verbose`` hold for the whole search.
+    Cs
+        The values of C. "auto" is the paper's grid in our units: 26 values ``2^-15 ... 2^10`` times
+        ``n_pos n_neg / n`` (for "sgd" four, from its ``lambda = 1e-7 ... 1e-10``); if parameters are
+        tuned, five values around the C found, each four times the one before. A number gives as many
         values over the paper's range, evenly by ratio.
-    gammas : None, int or array of rising values, default=None
-        Multiples of ``gamma`` to search over: of the distance rule by default, or with
+    gammas
+        Multiples of the estimator's ``gamma`` to search over: of the distance rule by default, or with
         ``gamma=1.0`` the values themselves. A number m gives m of them around 1, each twice the one
         before. None is ``gamma`` alone.
-    cv : int, splitter or iterable, default=3
-        As everywhere in scikit-learn: a number of stratified folds, a splitter, or pairs of
-        training and test rows.
-    patience : int or None, default=3
-        Go no further along C when the mean AUC has fallen so many values in a row. None walks the whole
-        grid. With "sgd", where all values run together, nothing is left out.
-    time_budget : float or None, default=None
-        Seconds after which the fit takes the best it has, tuning included. A value that is not done by
-        then is left out, unless it is the first; with "sgd", where all C run together, epochs are. A
-        fit without any result by then raises ``TimeoutError``. Where things are tuned, C is not
-        searched again around the value found.
-    select : {"best", "1se"}, default="best"
+    cv
+        As in all of scikit-learn: a number of stratified folds, a splitter, or pairs of training and
+        test rows.
+    patience
+        Stop along C when the mean AUC has fallen this many values in a row. None solves the whole
+        grid. With "sgd" all values run together and none is left out.
+    select
         "best" is the highest mean AUC, the smaller C of equals; "1se" the smallest C (at the best
-        gamma) within one standard error of that.
-    refit : bool, default=True
-        Use the fit on all rows, which the search has made already. False averages the folds' own.
-    map_per_fold : bool or "auto", default="auto"
-        Standardise, choose landmarks and bandwidth and learn the metric anew from each fold's training
-        rows, so that held-out rows have no part at all in what scores them. Slower; it matters where
-        labels are seen before the folds are, by a metric or by ``"class-kmeans"``, and rows are few.
+        gamma) within one standard error of it.
+    refit
+        Use the fit on all rows, which is part of the search. False averages the folds' own.
+    map_per_fold
+        Standardise, choose landmarks and bandwidth and learn the metric again from each fold's
+        training rows, so that held-out rows have no part in what scores them. Slower; it matters if
+        labels are used before the folds are, by a metric or by ``"class-kmeans"``, and rows are few.
         "auto" does it for a metric of up to 20,000 rows, unless there is a ``time_budget`` or no refit.
-    kernel, gamma, landmarks, standardize : default="rbf", "distance", "kmeans", True
-        As in :class:`KernelAUCClassifier`; "auto" tries things out, as there, and a second kernel only
-        where any of the others is tried.
-    metric : {"auto", "learned", "full"} or None, default=None
-        As in :class:`KernelAUCClassifier`.
-    preset, effort, degree, coef0, n_landmarks, feature_map, solver
-        As in :class:`KernelAUCClassifier`. Where nothing else is tried out, "auto" landmarks are 1000.
-    tol, max_iter, max_memory, random_state
-        As in :class:`KernelAUCClassifier`.
-    checkpoint : path or None, default=None
-        As in :class:`KernelAUCClassifier`; values of C that are done are not solved again, and
-        ``time_budget`` counts from when the fit was first begun.
-    n_jobs : int or None, default=None
-        Folds of "sgd" that run side by side, in threads. "newton" keeps all cores busy by itself.
-    verbose : int, default=0
-        1 shows a bar over the grid, with the time left.
+    n_jobs
+        The folds of "sgd" that run side by side, in threads. "newton" uses all cores by itself.
 
     Attributes
     ----------
     C_, gamma_ : float
-        The chosen ones.
-    settings_, metric_, trials_, coverage_, feature_importances_
-        As in :class:`KernelAUCClassifier`, of the fit to all rows.
+        The chosen values.
     Cs_, gammas_ : arrays
         The values searched over.
     scores_ : array of shape (n_folds, n_gammas, n_Cs)
-        AUC on each fold's held-out rows, NaN where the walk did not come.
+        AUC on each fold's held-out rows, NaN for values that were not reached.
     scores_mean_, scores_std_ : arrays of shape (n_gammas, n_Cs)
     path_ : list of dict
-        For each value of the walk: gamma, C, auc, steps, passes, preconditioners, gap, converged,
-        seconds.
+        For each value reached: gamma, C, auc, steps, passes, preconditioners, gap, converged, seconds.
     cv_results_, best_index_, best_params_, best_score_
-        As in ``GridSearchCV``; values the walk did not reach are left out, and the time of a value is
+        As in ``GridSearchCV``; values that were not reached are left out, and the time of a value is
         shared equally among its folds.
     held_out_scores_ : array of shape (n,), or (n, n_classes) for several classes
         Scores of the training rows at the chosen values by folds that did not learn from them, on the
         scale of ``decision_function``: for calibration and thresholds. NaN for rows in no test fold.
-    classes_, feature_map_, scaler_, dual_coef_, intercept_, objective_
-        As in :class:`KernelAUCClassifier`.
+    settings_, metric_, trials_, coverage_, feature_importances_, classes_, feature_map_, scaler_
+    dual_coef_, intercept_, objective_
+        As in :class:`KernelAUCClassifier`, for the fit to all rows.
 
     Notes
     -----
-    Standardisation and kernel map are shared between the folds unless ``map_per_fold``: the held-out
-    rows have then taken part in means, variances, landmarks and bandwidth; with their labels only in
-    landmarks of each class and, of more than 20,000 rows, in a learnt metric.
+    Standardisation and kernel map are shared between the folds unless ``map_per_fold``: held-out rows
+    then have a part in means, variances, landmarks and bandwidth. Their labels have a part only in
+    landmarks of each class and, with more than 20,000 rows, in a learnt metric.
+
+    A ``time_budget`` ends the search after the last value of C that was done in time, unless it is the
+    first; with "sgd" it ends epochs. If parameters are tuned, C is then not searched again.
 
     Examples
     --------
     >>> from sklearn.datasets import make_moons
-    >>> from aucmax import KernelAUCClassifierCV
+    >>> from aucmax import KernelAUCClassifier, KernelAUCClassifierCV
     >>> X, y = make_moons(600, noise=0.3, random_state=0)
-    >>> model = KernelAUCClassifierCV(gammas=3, n_landmarks=100, random_state=0).fit(X, y)
-    >>> model.scores_.shape, model.best_score_ > 0.95
+    >>> machine = KernelAUCClassifier(preset="paper", n_landmarks=100, random_state=0)
+    >>> search = KernelAUCClassifierCV(machine, gammas=3).fit(X, y)
+    >>> search.scores_.shape, search.best_score_ > 0.95
     ((3, 3, 26), True)
     """
 
     def __init__(
         self,
-        Cs: Any = "auto",
+        estimator: KernelAUCClassifier | None = None,
         *,
+        Cs: Any = "auto",
         gammas: Any = None,
         cv: Any = 3,
         patience: int | None = 3,
-        time_budget: float | None = None,
         select: str = "best",
         refit: bool = True,
         map_per_fold: bool | str = "auto",
-        preset: str | None = None,
-        effort: float = 1.0,
-        kernel: str = "rbf",
-        gamma: str | float = "distance",
-        degree: int = 3,
-        coef0: float = 1.0,
-        n_landmarks: int | str = "auto",
-        landmarks: Any = "kmeans",
-        metric: str | None = None,
-        feature_map: str = "nystroem",
-        solver: str = "newton",
-        standardize: bool | str = True,
-        tol: float = 1e-4,
-        max_iter: int | str = "auto",
-        max_memory: int | str | None = None,
-        checkpoint: Any = None,
         n_jobs: int | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
     ) -> None:
+        self.estimator = estimator
         self.Cs = Cs
         self.gammas = gammas
         self.cv = cv
         self.patience = patience
-        self.time_budget = time_budget
         self.select = select
         self.refit = refit
         self.map_per_fold = map_per_fold
-        self.preset = preset
-        self.effort = effort
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.n_landmarks = n_landmarks
-        self.landmarks = landmarks
-        self.metric = metric
-        self.feature_map = feature_map
-        self.solver = solver
-        self.standardize = standardize
-        self.tol = tol
-        self.max_iter = max_iter
-        self.max_memory = max_memory
-        self.checkpoint = checkpoint
         self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
 
-    # The number of landmarks is tuned with the rest, but is no reason to tune.
-    _needed = ("gamma", "standardize", "landmarks")
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> KernelAUCClassifierCV:
+        """Search, then fit to all rows at the best values.
 
-    def _check_params(self) -> None:
-        super()._check_params()
-        self._check_map()
-        check_choice("solver", self.solver, ("newton", "sgd"))
-        if isinstance(self.gammas, Integral):
-            check_number("gammas", self.gammas, low=1, closed=True, high=1000, integer=True)
-        elif self.gammas is not None:
-            check_increasing("gammas", self.gammas)
-        if self.gammas is not None and self.kernel == "linear":
+        Parameters
+        ----------
+        X, y, sample_weight
+            As in :class:`KernelAUCClassifier`. One C, the best by the mean over classes, is chosen for
+            several classes; held-out rows count by their weights, too.
+        groups : array of shape (n,), optional
+            Handed to the splitter ``cv``, as are other parameters it takes if metadata routing is
+            enabled.
+        """
+        inner, split = self.estimator or KernelAUCClassifier(), _split_metadata(self, params)
+        with open_fit(self, X, y, sample_weight, takes=("files", "dask"), search=(inner, split)) as (
+            problem,
+            context,
+        ):
+            self._check_together(inner, len(problem.folds))
+            asked = ask(inner, _NEEDED)
+            resolved = resolve(problem, asked, context)
+            Cs = self._grid(problem, resolved, inner)
+            relearn = partial(relearn_metric, problem, asked, resolved, context)
+            grid = self._search_grid(Cs, inner, resolved, problem.rows.shape[0], relearn)
+            machine, about, paths = search_kernel(problem, resolved.recipe, grid, context)
+            best = {"gamma": about["gamma_"], "C": about["C_"]}
+            values = {"gamma": about["gammas_"], "C": Cs}
+            results = _results(context.name, paths, best, values)
+            about |= {"classes_": problem.classes, "Cs_": Cs, **describe(resolved)}
+            self._keep(machine, **about, **results)
+        return self
+
+    def plan(self, X: Any) -> Plan:
+        """Return what a fit to these rows would keep where, and how long it would take."""
+        inner = self.estimator or KernelAUCClassifier()
+        asked = ask(inner, _NEEDED)
+        folds = self.cv if isinstance(self.cv, Integral) else getattr(self.cv, "n_splits", 3)
+        passes = _PASSES_PER_VALUE * _count_values(self.Cs, asked) * gamma_factors(self.gammas).size
+        return plan_kernel(X, asked, inner.max_memory, int(folds) + 1, passes)
+
+    @property
+    def feature_importances_(self) -> Array:
+        """Each column's share of the mean squared gradient of the score, at the landmarks."""
+        return importances(self)
+
+    def get_metadata_routing(self) -> MetadataRouter:
+        """Return where metadata goes: weights to the fit, the rest to the splitter."""
+        return _routing(self)
+
+    def _check_together(self, inner: KernelAUCClassifier, n_folds: int) -> None:
+        """Refuse parameters that contradict each other."""
+        _check_select(self.select, n_folds)
+        if self.gammas is not None and inner.kernel == "linear":
             raise ValueError("gammas has no meaning for kernel='linear': leave it None.")
-        if not is_flag(self.map_per_fold):
-            check_choice("map_per_fold", self.map_per_fold, ("auto",))
-        if self.map_per_fold is True and self.time_budget is not None:
+        if self.map_per_fold is True and inner.time_budget is not None:
             raise ValueError(
                 "time_budget would end some folds sooner than others with map_per_fold=True, which "
                 "takes them one after the other: use one of the two."
@@ -242,274 +308,75 @@ class KernelAUCClassifierCV(KernelScores, SearchCV):
                 "different landmarks: use one of the two."
             )
 
-    def _paper_range(
-        self, positives: Sequence[np.ndarray], weight: np.ndarray
-    ) -> tuple[float, float, int]:
-        if self.solver == "newton":
-            return super()._paper_range(positives, weight)
-        low, high, count = _PAPER_LAMBDA
-        return 1.0 / (high * weight.sum()), 1.0 / (low * weight.sum()), count
+    def _grid(self, problem: Any, resolved: Resolved, inner: KernelAUCClassifier) -> Array:
+        if resolved.trials and is_auto(self.Cs):
+            count = VALUES_AROUND if inner.time_budget is None else 1
+            return c_around(float(resolved.recipe.settings.C or 1.0), count)
+        return c_grid(self.Cs, problem, resolved.recipe.solver)
 
-    def _columns_together(self) -> int:
-        folds = self.cv if isinstance(self.cv, Integral) else getattr(self.cv, "n_splits", 3)
-        return int(folds) + 1
-
-    def _expected_passes(self) -> int:
-        if isinstance(self.Cs, Integral):
-            values = int(self.Cs)
-        else:
-            values = len(self.Cs) if not isinstance(self.Cs, str) else PAPER_C[2]
-            if isinstance(self.Cs, str) and self._asked().tunable:
-                values = _VALUES_AROUND
-        return _PASSES_A_VALUE * values * self._factors().size
-
-    def _factors(self) -> np.ndarray:
-        """The multiples of gamma."""
-        if self.gammas is None:
-            return np.ones(1)
-        if isinstance(self.gammas, Integral):
-            count = int(self.gammas)
-            return 2.0 ** (np.arange(count) - count // 2)
-        return np.asarray(self.gammas, dtype=np.float64)
-
-    def _fit_columns(
-        self, X: Any, codes: np.ndarray, weight: np.ndarray, context: Context, **extra: Any
-    ) -> None:
-        folds: list[Fold] = extra["folds"]
-        check_folds(folds, codes, self.classes_)
-        self.n_splits_ = len(folds)
-        X = self._block_rows(X)
-        positives = self._positives(codes)
-        problems = Problems(positives, weight, folds, bool(self.refit))
-        self.Cs_ = self._grid(positives, weight)
-        apart = self._maps_apart(X.shape[0])
-        first = self._fit_map(X, codes, weight, context, "map")
-        self.gammas_ = first.gamma_ * self._factors()
-        values = self.Cs_.size * self.gammas_.size * (len(folds) if apart else 1)
-        with GridLine(self.verbose, values) as line:
-            if apart:
-                paths = self._search_apart(extra, codes, problems, context, line)
-            else:
-                paths = self._search(X, first, problems, context, line)
-            scores = np.stack([path.scores for path in paths], axis=1)
-            gamma, C = choose(scores, self.select)
-            self.gamma_, self.C_ = float(self.gammas_[gamma]), float(self.Cs_[C])
-            self.feature_map_ = self._at_gamma(first, self.gamma_, context, "map")
-            if apart:
-                coef = self._fit_best(X, replace(problems, folds=[]), context, line)
-            else:
-                coef = self._final(paths[gamma], C, len(positives))
-        self._measure_coverage(X, codes)
-        self._set_results(scores, paths, {"gamma": self.gammas_, "C": self.Cs_})
-        self.dual_coef_ = self.feature_map_.fold(coef).T
-        if is_remote(X):
-            final = X.linear(self.feature_map_, self.dual_coef_.T)
-        else:
-            final = self.feature_map_.linear(X, self.dual_coef_.T)
-        self._set_thresholds(final, positives, weight)
-        self._set_held_out(problems, paths[gamma].held_out[C], final, extra)
-
-    def _maps_apart(self, n_rows: int) -> bool:
-        if not is_auto(self.map_per_fold):
-            return bool(self.map_per_fold)
-        few = n_rows <= _ROWS_APART and self.metric_ is not None
-        return few and self.refit and self.time_budget is None
-
-    def _grid(self, positives: Sequence[np.ndarray], weight: np.ndarray) -> np.ndarray:
-        if self.trials_ and isinstance(self.Cs, str):
-            count = _VALUES_AROUND if self.time_budget is None else 1
-            return self.settings_["C"] * 4.0 ** (np.arange(count) - count // 2)
-        return super()._grid(positives, weight)
-
-    def _fit_map(
-        self, X: Any, codes: np.ndarray, weight: np.ndarray, context: Context, name: str
-    ) -> Any:
-        """The map fitted, or as it is under its name in the checkpoint."""
-        return context.checkpoint.fitted(
-            name,
-            lambda: self._make_map(int((weight > 0).sum())).fit(X, codes, sample_weight=weight),
-            self._make_map,
+    def _search_grid(
+        self, Cs: Array, inner: KernelAUCClassifier, resolved: Resolved, n_rows: int, relearn: Any
+    ) -> Grid:
+        learnt = resolved.recipe.settings.metric is not None
+        per_fold = bool(self.map_per_fold)
+        if is_auto(self.map_per_fold):
+            per_fold = learnt and n_rows <= _ROWS_PER_FOLD
+            per_fold = per_fold and bool(self.refit) and inner.time_budget is None
+        return Grid(
+            Cs,
+            gamma_factors(self.gammas),
+            self.patience,
+            self.select,
+            self.n_jobs,
+            per_fold,
+            relearn if learnt else None,
         )
 
-    def _at_gamma(self, first: Any, gamma: float, context: Context, name: str) -> Any:
-        """A map at another bandwidth: to the bit the same one whenever a fit goes on."""
-        if gamma == first.gamma_:
-            return first
-        name = f"{name} at {float(gamma)!r}"
-        return context.checkpoint.fitted(name, lambda: first.with_gamma(gamma), lambda: copy(first))
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        state = {("dual_coef_" if name == "coef_" else name): each for name, each in state.items()}
+        super().__setstate__(_with_estimator(KernelAUCClassifier, state))
 
-    def _search(
-        self,
-        X: Any,
-        first: Any,
-        problems: Problems,
-        context: Context,
-        line: GridLine,
-        name: str = "map",
-    ) -> list[Path]:
-        """Solve the C path at each gamma, reusing one map, which has this name in the checkpoint."""
-        raw, factors = None, self._factors()
-        if factors.size > 1 and self._two_blocks_fit(X, first, problems.count):
-            raw = first.raw_block(X)  # distances once for every gamma
-        paths: dict[int, Path] = {}
-        for i in np.argsort(np.abs(np.log(factors)), kind="stable").tolist():  # the likeliest first
-            walk = f"{name}, walk {i}"
-            if paths and context.deadline.over() and context.checkpoint.recall(walk) is None:
-                paths[i] = Path.empty(problems, self.Cs_.size)
-                line.skip(self.Cs_.size)
-                continue
-            mapped = self._at_gamma(first, first.gamma_ * factors[i], context, name)
-            about = {"gamma": float(self.gammas_[i])}
-            paths[i] = self._learn(
-                X, mapped, problems, self.Cs_, context, line, about, raw=raw, name=walk
-            )
-        return [paths[i] for i in range(factors.size)]
-
-    def _two_blocks_fit(self, X: Any, mapped: Any, n_columns: int) -> bool:
-        """Whether there is room for distances, and the kernel values made of them."""
-        if not isinstance(mapped, NystroemFeatures) or is_remote(X):
-            return False
-        n_rows, width = X.shape[0], mapped.width
-        blocks = 2 * n_rows * width * X.dtype.itemsize
-        beside = solver_bytes(n_rows, mapped.rank, n_columns) + held_bytes(X)
-        return fits(blocks + beside + self._landmark_bytes(width, X.shape[1]), self.max_memory)
-
-    def _learn(
-        self,
-        X: Any,
-        mapped: Any,
-        problems: Problems,
-        Cs: np.ndarray,
-        context: Context,
-        line: GridLine,
-        about: dict[str, Any],
-        raw: np.ndarray | None = None,
-        name: str = "walk",
-    ) -> Path:
-        """Solve for all these C over one map, by the solver asked for."""
-        solved = recall_path(name, context, line)
-        if solved is not None:
-            return solved
-        if self.solver == "sgd":
-            with self._features(X, mapped, raw) as features:
-                return self._descend(features, problems, Cs, context, line, about, name)
-        # Every preconditioner projects the rows it samples: where all are not many more, do it once.
-        sampled = sample_size(mapped.rank) * leading(mapped.rank) / mapped.rank
-        project = X.shape[0] <= _PROJECTED_SAMPLES * sampled
-        with self._operator(X, mapped, problems.count, raw, project) as operator:
-            return solve_path(operator, problems, self._options(Cs), context, line, about, name)
-
-    def _search_apart(
-        self,
-        extra: dict[str, Any],
-        codes: np.ndarray,
-        problems: Problems,
-        context: Context,
-        line: GridLine,
-    ) -> list[Path]:
-        """The same with scaling, metric and map of each fold's own rows, and its own patience."""
-        X, shared, asked = extra["unscaled"], self._scaling(), self._asked()
-        by_fold = []
-        for number, fold in enumerate(problems.folds):
-            name = f"map of fold {number}"
-            scaling = shared
-            if shared.metric is not None:
-                own = drop_absent(X, codes, fold.weight)
-                learn = partial(learn_metric_again, *own, asked, extra["resolved"], context.seed)
-                metric = context.checkpoint.once(f"metric of fold {number}", learn)
-                scaling = replace(shared, metric=metric)
-            rows = self._block_rows(scale_rows(fit_scaler(X, fold.weight, scaling), X))
-            mapped = self._fit_map(rows, codes, fold.weight, context, name)
-            alone = replace(problems, folds=[fold], whole=False)
-            by_fold.append(self._search(rows, mapped, alone, context, line, name))
-        paths = []
-        for same_gamma in zip(*by_fold, strict=True):
-            records = [record for path in same_gamma for record in path.records]
-            scores = np.vstack([path.scores for path in same_gamma])
-            shortest = zip(*(path.held_out for path in same_gamma), strict=False)
-            held_out = [[part for (part,) in parts] for parts in shortest]
-            paths.append(Path(scores, [], [], records, held_out))
-        return paths
-
-    def _fit_best(self, X: Any, problems: Problems, context: Context, line: GridLine) -> np.ndarray:
-        """Fit to all rows at the chosen C alone."""
-        best = np.array([self.C_])
-        path = self._learn(X, self.feature_map_, problems, best, context, line, {}, name="best")
-        return self._final(path, 0, len(problems.positives))
-
-    def _descend(
-        self,
-        features: np.ndarray,
-        problems: Problems,
-        Cs: np.ndarray,
-        context: Context,
-        line: GridLine,
-        about: dict[str, Any],
-        name: str,
-    ) -> Path:
-        """Algorithm 3 at all C together, over the same pairs; folds are independent of each other."""
-        kept = context.checkpoint
-        began, squares = line.elapsed(), row_squares(features)
-        epochs = EPOCHS if is_auto(self.max_iter) else int(self.max_iter)
-
-        def learn(number: int, part: np.ndarray, positive: np.ndarray) -> np.ndarray:
-            with one_blas_thread():
-                return learn_alone(number, part, positive)
-
-        def learn_alone(number: int, part: np.ndarray, positive: np.ndarray) -> np.ndarray:
-            deadline = context.deadline.part(1.0 / (len(tasks) - number))  # an equal share for each
-            learner = PairSGDGrid(
-                features.shape[1],
-                features.dtype,
-                alpha=1.0 / (Cs * part.sum()),
-                eta0=first_step(finite_mean(squares[part > 0])),
-            )
-            rng, own = np.random.default_rng(context.seed), f"{name}, column {number}"
-            before = kept.recall(own)
-            if before is not None:
-                learner.resume(before["learner"])
-                rng.bit_generator.state = before["rng"]
-            for epoch in range(epochs):
-                if epoch and deadline.over():
-                    break
-                if before is None or epoch >= before["epochs"]:
-                    learner.epoch(features, positive, part, rng)
-                    if kept.on:
-                        state = {"learner": learner.state(), "rng": rng.bit_generator.state}
-                        kept.note(own, {"epochs": epoch + 1, **state})
-                line.epoch()
-            return learner.coef
-
-        tasks = [(part, up) for part in problems.weights for up in problems.positives]
-        work = [delayed(learn)(number, *each) for number, each in enumerate(tasks)]
-        if problems.folds:
-            walks = self.gammas_.size * (self.n_splits_ if self._maps_apart(len(features)) else 1)
-            line.expect_epochs(epochs * len(work) * walks)
-        with one_blas_thread():
-            learnt = Parallel(n_jobs=self.n_jobs, prefer="threads")(work)
-        path, operator = Path.empty(problems, Cs.size), FeatureOperator(features)
-        for i, C in enumerate(Cs):
-            coef = np.column_stack([each[:, i] for each in learnt])
-            seconds = (line.elapsed() - began) / Cs.size
-            more = {**about, "epochs": epochs, "converged": True, "seconds": seconds}
-            line.value(path.add(C, coef, operator.scores(coef), problems, **more))
-        kept.note(name, {"path": path.state(), "over": True})
-        return path
+    @property
+    def machine_(self) -> KernelMachine:
+        return KernelMachine(self.scaler_, self.feature_map_, self.dual_coef_, self.intercept_)
 
 
-class LinearAUCClassifierCV(LinearScores, SearchCV):
+def _count_values(Cs: Any, asked: Asked) -> int:
+    """Return the number of values of C, as far as it is known before the fit."""
+    if isinstance(Cs, Integral):
+        return int(Cs)
+    if not isinstance(Cs, str):
+        return len(Cs)
+    return VALUES_AROUND if asked.tunable else PAPER_C.size
+
+
+@declare(
+    estimator=ESTIMATOR,
+    Cs=CS,
+    cv=CV,
+    patience=(NONE, COUNT),
+    select=OneOf("best", "1se"),
+    refit=FLAG,
+)
+class LinearAUCClassifierCV(RankingClassifier):
     """:class:`LinearAUCClassifier` with C chosen by cross-validated AUC, in one solve.
 
     Parameters
     ----------
-    Cs, cv, patience, time_budget, select, refit
-        As in :class:`KernelAUCClassifierCV`.
-    standardize, tol, max_iter
-        As in :class:`LinearAUCClassifier`. Means and variances are those of all rows.
-    checkpoint : path or None, default=None
-        As in :class:`KernelAUCClassifierCV`.
-    verbose : int, default=0
-        1 shows a bar over the grid, with the time left.
+    estimator
+        The :class:`LinearAUCClassifier` to search for; None is one with its defaults. Its ``C`` is
+        searched; its ``time_budget``, ``checkpoint`` and ``verbose`` hold for the whole search. Means
+        and variances are those of all rows.
+    Cs
+        The values of C, as in :class:`KernelAUCClassifierCV`.
+    cv
+        As in :class:`KernelAUCClassifierCV`, as are the parameters that follow.
+    patience
+        Stop when the mean AUC has fallen this many values in a row.
+    select
+        "best", or the smallest C within one standard error of it.
+    refit
+        Use the fit on all rows, or average the folds' own.
 
     Attributes
     ----------
@@ -533,53 +400,56 @@ class LinearAUCClassifierCV(LinearScores, SearchCV):
 
     def __init__(
         self,
-        Cs: Any = "auto",
+        estimator: LinearAUCClassifier | None = None,
         *,
+        Cs: Any = "auto",
         cv: Any = 3,
         patience: int | None = 3,
-        time_budget: float | None = None,
         select: str = "best",
         refit: bool = True,
-        standardize: bool = True,
-        tol: float = 1e-4,
-        max_iter: int | str = "auto",
-        checkpoint: Any = None,
-        verbose: int = 0,
     ) -> None:
+        self.estimator = estimator
         self.Cs = Cs
         self.cv = cv
         self.patience = patience
-        self.time_budget = time_budget
         self.select = select
         self.refit = refit
-        self.standardize = standardize
-        self.tol = tol
-        self.max_iter = max_iter
-        self.checkpoint = checkpoint
-        self.verbose = verbose
 
-    def _check_params(self) -> None:
-        super()._check_params()
-        check_linear(self.standardize)
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> LinearAUCClassifierCV:
+        """Search, then fit to all rows at the best C; see :class:`KernelAUCClassifierCV`."""
+        inner, split = self.estimator or LinearAUCClassifier(), _split_metadata(self, params)
+        with open_fit(self, X, y, sample_weight, takes=("files",), search=(inner, split)) as (
+            problem,
+            context,
+        ):
+            _check_select(self.select, len(problem.folds))
+            scaler, rows = scaled_linear(problem, inner.standardize, context)
+            Cs, operator = c_grid(self.Cs, problem), linear_operator(rows)
+            steps = most_iterations(inner.max_iter, MAX_STEPS)
+            options = PathOptions(Cs, inner.tol, steps, self.patience)
+            with GridLine(context.verbose, Cs.size) as line:
+                path = recall_path("walk", context, line) or solve_path(
+                    operator, problem, options, context, line, {}, "walk"
+                )
+            C = choose(path.scores[:, None], self.select)[1]
+            coef = path.final_coef(C, problem)
+            scores = operator.scores(coef)
+            intercept = intercepts(scores, problem, context.name)
+            found = {"C_": float(Cs[C]), "Cs_": Cs, "scaler_": scaler, "classes_": problem.classes}
+            if problem.whole:
+                found["objective_"] = plain(path.objective[C][: len(problem.positives)])
+            found["held_out_scores_"] = problem.pool(path.held_out[C], scores, intercept)
+            found |= _results(context.name, [path], {"C": float(Cs[C])}, {"C": Cs})
+            self._keep(LinearMachine.of_scaled(coef, intercept, scaler), **found)
+        return self
 
-    def _fit_columns(
-        self, X: Any, codes: np.ndarray, weight: np.ndarray, context: Context, **extra: Any
-    ) -> None:
-        folds: list[Fold] = extra["folds"]
-        check_folds(folds, codes, self.classes_)
-        self.n_splits_ = len(folds)
-        positives = self._positives(codes)
-        self.Cs_ = self._grid(positives, weight)
-        operator, problems = linear_operator(X), Problems(positives, weight, folds, bool(self.refit))
-        with GridLine(self.verbose, self.Cs_.size) as line:
-            path = recall_path("walk", context, line) or solve_path(
-                operator, problems, self._options(self.Cs_), context, line, {}, "walk"
-            )
-        C = choose(path.scores[:, None], self.select)[1]
-        self.C_ = float(self.Cs_[C])
-        coef = self._final(path, C, len(positives))
-        self._set_results(path.scores, [path], {"C": self.Cs_})
-        final = operator.scores(coef)
-        self._set_thresholds(final, positives, weight)
-        self._set_held_out(problems, path.held_out[C], final, extra)
-        self._set_coef(coef)
+    def get_metadata_routing(self) -> MetadataRouter:
+        """Return where metadata goes: weights to the fit, the rest to the splitter."""
+        return _routing(self)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(_with_estimator(LinearAUCClassifier, state))
+
+    @property
+    def machine_(self) -> LinearMachine:
+        return LinearMachine(self.coef_, self.intercept_)

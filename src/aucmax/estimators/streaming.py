@@ -2,46 +2,60 @@
 
 from __future__ import annotations
 
-from copy import deepcopy
-from functools import partial
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from sklearn.preprocessing import StandardScaler
 
-from aucmax.estimators.ranking import (
-    LinearScores,
-    RankingClassifier,
-    check_linear,
-    generator,
-    plain_records,
+from aucmax.estimators.ranking import RankingClassifier
+from aucmax.fitting.context import draw_seed
+from aucmax.fitting.machines import LinearMachine
+from aucmax.fitting.open_fit import open_fit
+from aucmax.fitting.stream_fit import LearnerKind, Stream, Tracing, fit_epochs, stream_rows
+from aucmax.rows.validation import all_or_nothing, check_classes, check_labels, check_rows
+from aucmax.runtime.parameters import (
+    AUTO,
+    COUNT,
+    FLAG,
+    NONE,
+    PATH,
+    RANDOM_STATE,
+    VERBOSE,
+    Kind,
+    Number,
+    OneOf,
+    check_parameters,
+    declare,
+    is_auto,
 )
-from aucmax.features.scalers import refuse_extremes, warn_far
-from aucmax.fitting.context import Context
-from aucmax.metrics.cutoffs import balanced_threshold
-from aucmax.rows.validation import all_or_nothing, check_classes, check_labels, check_rows, is_sparse
-from aucmax.runtime.parameters import check_choice, check_flag, check_number, check_verbose, is_auto
-from aucmax.runtime.progress import LiveLine, describe_epoch
-from aucmax.solvers.epochs import LabelledRows, Trace, run_epochs
-from aucmax.solvers.options import Hooks
-from aucmax.solvers.stochastic import Learner, PairSGD, first_step, mean_square
+from aucmax.solvers.stochastic import PairSGD, first_step
 
-__all__ = ["SGDAUCClassifier", "StreamingClassifier"]
+__all__ = ["SHARED", "STEPS", "SGDAUCClassifier", "StreamingClassifier"]
 
-#: The units of so few rows are poor, and steps taken in them would leave their mark. Until a stream has
-#: brought so many, all of them are kept, and each call learns from them anew.
-_EARLY_ROWS = 100
+Array = npt.NDArray[Any]
 
-#: The largest of parameters that count rows or steps: compiled loops count in 64 bits, memory in fewer.
-MOST = 2**31 - 1
+#: What parameters that count rows or steps may be: compiled loops count in 64 bits, memory in fewer.
+STEPS = Number(low=1, closed=True, high=2**31 - 1, integer=True)
+
+#: What the parameters that all classifiers of this module share may be.
+SHARED: dict[str, Kind | tuple[Kind, ...]] = {
+    "epochs": COUNT,
+    "standardize": FLAG,
+    "trace": OneOf("train", "validation", None),
+    "early_stopping": FLAG,
+    "validation_fraction": Number(high=0.9),
+    "n_iter_no_change": COUNT,
+    "tol": Number(closed=True, high=1.0),
+    "random_state": RANDOM_STATE,
+    "verbose": VERBOSE,
+}
 
 
-class StreamingClassifier(LinearScores, RankingClassifier):
-    """What stochastic and online classifiers share: epochs, a trace with early stopping, streams.
+class StreamingClassifier(RankingClassifier):
+    """A linear classifier by epochs over rows in memory, or by ``partial_fit`` from a stream.
 
-    A column (one for two classes, one per class for more) has its own learner. On a stream the
-    standardisation follows the rows seen; learners are then told how the units have changed, so that
-    what they have learnt keeps its meaning.
+    A subclass has the parameters of ``SHARED`` and says by :meth:`_learner_kind` how it learns.
     """
 
     epochs: int
@@ -52,117 +66,41 @@ class StreamingClassifier(LinearScores, RankingClassifier):
     n_iter_no_change: int
     tol: float
     random_state: Any
-    verbose: int
-    dtype_: np.dtype[Any]
-    early_rows_: list[tuple[Any, np.ndarray]] | None
+    coef_: Array
+    scaler_: StandardScaler | None
+    learners_: list[Any]
 
-    def _check_params(self) -> None:
-        check_number("epochs", self.epochs, low=1, closed=True, integer=True)
-        check_number("validation_fraction", self.validation_fraction, high=0.9)
-        check_number("n_iter_no_change", self.n_iter_no_change, low=1, closed=True, integer=True)
-        check_number("tol", self.tol, closed=True, high=1.0)
-        check_flag("early_stopping", self.early_stopping)
-        check_linear(self.standardize)
-        if self.trace is not None:
-            check_choice("trace", self.trace, ("train", "validation"))
-
-    def _make_learner(self, X: Any, total: float) -> Learner:
-        """A learner for rows such as ``X``, of which there are ``total`` by weight."""
+    def _learner_kind(self) -> LearnerKind:
+        """Return how learners are made and follow a stream."""
         raise NotImplementedError
-
-    # In memory
 
     def fit(self, X: Any, y: Any, *, X_val: Any = None, y_val: Any = None) -> Any:
         """Fit to rows ``X`` (n, d) and their classes ``y``; rows to trace may be given apart."""
-        return self._fit(X, y, held_out=_held_out(X_val, y_val))
+        return self._fit(X, y, None, X_val, y_val)
 
-    def _fit_columns(
-        self,
-        X: Any,
-        codes: np.ndarray,
-        weight: np.ndarray,
-        context: Context,
-        held_out: tuple[Any, Any] | None = None,
-        **_: Any,
-    ) -> None:
-        kept = context.checkpoint
-        rng = np.random.default_rng(context.seed)
-        X, codes, weight, trace = self._make_trace(X, codes, weight, held_out, rng)
-        positives = self._positives(codes)
-        self.rows_seen_, self.mean_square_ = X.shape[0], mean_square(X)
-        learners = [self._make_learner(X, weight.sum()) for _ in positives]
-        traced = "" if trace is None else "training " if trace.rows.X is X else "held-out "
-        with LiveLine(partial(describe_epoch, epochs=self.epochs, traced=traced)) as line:
-            coef, self.learners_, history = run_epochs(
-                learners,
-                LabelledRows(X, positives, weight),
-                rng,
-                self.epochs,
-                trace=trace,
-                state=kept.recall("epochs"),
-                hooks=Hooks(line if self.verbose else None, kept.hook("epochs")),
+    def _fit(self, X: Any, y: Any, sample_weight: Any, X_val: Any, y_val: Any) -> Any:
+        if (X_val is None) != (y_val is None):
+            raise ValueError("Pass X_val and y_val together, or neither.")
+        data = {} if X_val is None else {"X_val": (X_val,), "y_val": (np.asarray(y_val),)}
+        with open_fit(self, X, y, sample_weight, data=data) as (problem, context):
+            held_out = None
+            if X_val is not None:
+                check_labels(y_val)
+                rows = check_rows(self, X_val, reset=False)
+                held_out = rows, _codes(y_val, problem.classes, rows.shape[0], "y_val")
+            tracing = Tracing(
+                self.trace,
+                self.early_stopping,
+                self.validation_fraction,
+                self.n_iter_no_change,
+                self.tol,
+                held_out,
             )
-        self._set_thresholds(np.asarray(X @ coef), positives, weight)
-        self._set_coef(coef)
-        self.history_, self.n_iter_ = plain_records(history), len(history)
-        # Where a stream would go on
-        self.rng_, self.early_rows_, self.dtype_ = rng, None, X.dtype
-        self.class_seen_ = np.ones(self.classes_.size, dtype=bool)
-
-    def _more_data(self, held_out: tuple[Any, Any] | None = None, **_: Any) -> dict[str, Any]:
-        if held_out is None:
-            return {}
-        X_val, y_val = held_out
-        return {"X_val": (check_rows(self, X_val, reset=False),), "y_val": (np.asarray(y_val),)}
-
-    def _make_trace(
-        self,
-        X: Any,
-        codes: np.ndarray,
-        weight: np.ndarray,
-        held_out: tuple[Any, Any] | None,
-        rng: np.random.Generator,
-    ) -> tuple[Any, np.ndarray, np.ndarray, Trace | None]:
-        """Rows to learn from, and those to follow the AUC on: the same, some held back, or given."""
-        kind = self.trace or ("validation" if self.early_stopping or held_out else None)
-        if kind is None:
-            return X, codes, weight, None
-        patience = self.n_iter_no_change if self.early_stopping else None
-
-        def make(*rows: Any) -> Trace:
-            return Trace(LabelledRows(*rows), patience, self.tol)
-
-        if kind == "train":
-            if held_out is not None:
-                raise ValueError('X_val and y_val are not used with trace="train": leave one out.')
-            return X, codes, weight, make(X, self._positives(codes), weight)
-        if held_out is not None:
-            X_val, y_val = held_out
-            check_labels(y_val)
-            X_val = self._scaled_like(check_rows(self, X_val, reset=False))
-            known = self._codes(y_val, X_val.shape[0], "y_val")
-            ones = np.ones(known.size)
-            return X, codes, weight, make(X_val, self._check_both(known, "y_val"), ones)
-        held = np.zeros(codes.size, dtype=bool)
-        for code, count in enumerate(np.bincount(codes)):  # some of each class, and never all of it
-            if count < 2:
-                raise ValueError(
-                    f"Class {self.classes_[code].item()!r} has a single row, so none can be held back: "
-                    'use trace="train" or pass X_val and y_val.'
-                )
-            share = int(np.clip(round(self.validation_fraction * count), 1, count - 1))
-            held[rng.choice(np.flatnonzero(codes == code), share, replace=False)] = True
-        train, test = np.flatnonzero(~held), np.flatnonzero(held)
-        trace = make(X[test], self._positives(codes[test]), weight[test])
-        return X[train], codes[train], weight[train], trace
-
-    def _check_both(self, codes: np.ndarray, where: str) -> list[np.ndarray]:
-        positives = self._positives(codes)
-        if not all(up.any() and not up.all() for up in positives):
-            raise ValueError(f"AUC needs rows of every class in {where}; some class has none.")
-        return positives
-
-    # On a stream
+            machine, stream, about = fit_epochs(
+                problem, self.standardize, self._learner_kind(), self.epochs, tracing, context
+            )
+            self._keep(machine, **_attributes(stream), **about)
+        return self
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Any:
         """Learn from the next rows of a stream, each once.
@@ -175,8 +113,7 @@ class StreamingClassifier(LinearScores, RankingClassifier):
         classes : array of all labels, optional
             Needed in the first call unless ``y`` holds at least two; later calls may leave it out.
         """
-        self._check_params()
-        check_verbose(self.verbose)
+        check_parameters(self)
         if hasattr(self, "learners_"):
             return self._stream(X, y, classes, first=False)
         with all_or_nothing(self):
@@ -187,132 +124,86 @@ class StreamingClassifier(LinearScores, RankingClassifier):
         X, y = check_rows(self, X, y, reset=first)
         check_classes(y)
         if first:
-            self.classes_ = self._first_classes(y, classes)
-            self.scaler_, self.rng_ = None, generator(self.random_state)
-            self.rows_seen_, self.mean_square_ = 0, 0.0
-            self.early_rows_ = []
-            self.class_seen_ = np.zeros(self.classes_.size, dtype=bool)
-        elif classes is not None and not np.array_equal(_sorted_classes(classes), self.classes_):
+            known = _first_classes(y, classes)
+            rng, seen = np.random.default_rng(draw_seed(self.random_state)), np.zeros(known.size, bool)
+            stream = Stream(known, None, [], rng, class_seen=seen, early_rows=[])
+        else:
+            stream = self._stream_so_far(classes)
+        codes = _codes(y, stream.classes, X.shape[0], "y")
+        stream, machine = stream_rows(stream, X, codes, self.standardize, self._learner_kind())
+        # Without sampled rows of both classes a threshold stays where it was, at first at 0.
+        before = getattr(self, "intercept_", np.zeros(machine.intercept.size))
+        intercept = np.where(np.isnan(machine.intercept), before, machine.intercept)
+        self._keep(LinearMachine(machine.coef, intercept), **_attributes(stream))
+        return self
+
+    def _stream_so_far(self, classes: Any) -> Stream:
+        """Return where the stream stands; refuse other classes or another scaling than before."""
+        if classes is not None and not np.array_equal(_sorted_classes(classes), self.classes_):
             raise ValueError(
                 f"classes={_sorted_classes(classes).tolist()} differ from those of earlier calls, "
                 f"{self.classes_.tolist()}."
             )
-        elif self.standardize != (self.scaler_ is not None):
+        if self.standardize != (self.scaler_ is not None):
             raise ValueError(
                 f"standardize={self.standardize} was not so in earlier calls: what has been learnt is "
-                "in other units. Start anew with fit."
+                "in other units. Start again with fit."
             )
-        codes = self._codes(y, X.shape[0], "y")
-        X = X.astype(self.dtype_ if not first else X.dtype, copy=False)
-        chunks = [*(self.early_rows_ or ()), (X, codes)]
-        try:
-            with np.errstate(over="ignore", invalid="ignore"):  # found and named
-                scaler = self._next_scaler(X)
-                scaled = [(self._scaled_like(rows, scaler), labels) for rows, labels in chunks]
-                squares = [mean_square(rows) for rows, _ in scaled]
-        except FloatingPointError as error:
-            raise ValueError(f"{error}: check for extreme values in X.") from None
-        # All checks are behind us: from here on things change.
-        self.dtype_ = X.dtype
-        self.class_seen_[np.unique(codes)] = True
-        self.rows_seen_ += X.shape[0]
-        share = 1.0 if self.early_rows_ is not None else X.shape[0] / self.rows_seen_
-        latest = np.average(squares, weights=[rows.shape[0] for rows, _ in scaled])
-        self.mean_square_ += share * (latest - self.mean_square_)
-        if self.early_rows_ is not None:
-            columns = 1 if self.classes_.size == 2 else self.classes_.size
-            self.learners_ = [self._make_learner(scaled[0][0], self.rows_seen_) for _ in range(columns)]
-            self.early_rows_ = chunks if self.rows_seen_ < _EARLY_ROWS else None
-        elif scaler is not None and self.scaler_ is not None:
-            self._change_units(self.scaler_, scaler)
-        self.scaler_ = scaler
-        for rows, labels in scaled:
-            for learner, positive in zip(self.learners_, self._positives(labels), strict=True):
-                self._refresh(learner)
-                learner.stream(rows, positive, self.rng_)
-        self._cut_on_samples()
-        return self
+        return Stream(**{name: getattr(self, f"{name}_") for name in Stream.__dataclass_fields__})
 
-    def _first_classes(self, y: np.ndarray, classes: Any) -> np.ndarray:
-        known = np.unique(y) if classes is None else _sorted_classes(classes)
-        if known.size < 2:
-            raise ValueError(
-                f"The first call of partial_fit has one class only, {known.tolist()[0]!r}: pass all "
-                "that will come, as classes=[...]."
-            )
-        return known
-
-    def _codes(self, y: Any, n_rows: int, name: str) -> np.ndarray:
-        y = np.asarray(y).ravel()
-        if y.size != n_rows:
-            raise ValueError(f"{name} has {y.size} entries for {n_rows} rows.")
-        unknown = np.setdiff1d(y, self.classes_)
-        if unknown.size:
-            advice = "" if name == "y_val" else " Pass all classes in the first call of partial_fit."
-            raise ValueError(
-                f"{name} has a new class, {unknown.tolist()[0]!r}; known are {self.classes_.tolist()}."
-                + advice
-            )
-        return np.searchsorted(self.classes_, y)
-
-    def _next_scaler(self, X: Any) -> StandardScaler | None:
-        """The standardisation by all rows seen, these included; the present one stays as it is."""
-        if not self.standardize:
-            return None
-        if self.scaler_ is None:
-            scaler = StandardScaler(with_mean=not is_sparse(X)).set_output(transform="default")
-        else:
-            scaler = deepcopy(self.scaler_)
-        if is_sparse(X) and scaler.with_mean:
-            X = X.toarray()  # the first rows were dense, and so are the learners' units
-        if is_sparse(X):
-            warn_far(X)
-        scaler.partial_fit(X)
-        refuse_extremes(scaler, X)
-        return scaler
-
-    def _scaled_like(self, X: Any, scaler: StandardScaler | None = None) -> Any:
-        """Standardised rows; sparse ones are made dense where earlier ones were."""
-        scaler = scaler or self.scaler_
-        if scaler is None:
-            return X
-        return scaler.transform(X.toarray() if is_sparse(X) and scaler.with_mean else X)
-
-    def _change_units(self, old: StandardScaler, new: StandardScaler) -> None:
-        ratio = old.scale_ / new.scale_
-        shift = (old.mean_ - new.mean_) / new.scale_ if new.with_mean else np.zeros(ratio.size)
-        for learner in self.learners_:
-            learner.rescale(ratio, shift)
-
-    def _refresh(self, learner: Learner) -> None:
-        """Tell a learner, before it goes on, what has changed with the rows seen."""
-
-    def _cut_on_samples(self) -> None:
-        """Coefficients from the learners, and a threshold from the rows they have kept."""
-        coef = np.column_stack([learner.coef for learner in self.learners_])
-        if not np.isfinite(coef).all():
-            raise ValueError("Steps overflow: check for extreme values in X, or standardize.")
-        before = getattr(self, "intercept_", np.zeros(len(self.learners_)))
-        self.intercept_ = np.zeros(len(self.learners_))
-        unknown = []
-        for c, learner in enumerate(self.learners_):
-            pos, neg = learner.samples()
-            if len(pos) and len(neg):
-                up = np.arange(len(pos) + len(neg)) < len(pos)
-                scores = np.concatenate([pos @ coef[:, c], neg @ coef[:, c]])
-                self.intercept_[c] = -balanced_threshold(scores, up, np.ones(up.size))
-            else:
-                unknown.append(c)
-        self._set_coef(coef)
-        # Without rows of both classes at hand a threshold stays where it was, at first at 0.
-        self.intercept_[unknown] = before[unknown]
-
-    def _rivals(self, decision: np.ndarray) -> np.ndarray:
-        return np.where(self.class_seen_, decision, -np.inf)  # a class that has not come cannot win
+    @property
+    def machine_(self) -> LinearMachine:
+        return LinearMachine(self.coef_, self.intercept_)
 
 
+def _attributes(stream: Stream) -> dict[str, Any]:
+    """Return where a stream stands as learnt attributes."""
+    return {f"{name}_": value for name, value in vars(stream).items()}
+
+
+def _sorted_classes(classes: Any) -> Array:
+    check_labels(classes, "classes")
+    return np.unique(np.asarray(classes))
+
+
+def _first_classes(y: Array, classes: Any) -> Array:
+    known = np.unique(y) if classes is None else _sorted_classes(classes)
+    if known.size < 2:
+        raise ValueError(
+            f"The first call of partial_fit has one class only, {known.tolist()[0]!r}: pass all that "
+            "will come, as classes=[...]."
+        )
+    return known
+
+
+def _codes(y: Any, classes: Array, n_rows: int, name: str) -> Array:
+    """Return labels as indices into the classes; refuse new ones."""
+    y = np.asarray(y).ravel()
+    if y.size != n_rows:
+        raise ValueError(f"{name} has {y.size} entries for {n_rows} rows.")
+    unknown = np.setdiff1d(y, classes)
+    if unknown.size:
+        advice = "" if name == "y_val" else " Pass all classes in the first call of partial_fit."
+        raise ValueError(
+            f"{name} has a new class, {unknown.tolist()[0]!r}; known are {classes.tolist()}.{advice}"
+        )
+    return np.searchsorted(classes, y)
+
+
+@declare(
+    C=Number(),
+    alpha=(NONE, Number()),
+    average=FLAG,
+    t0=(AUTO, Number(closed=True)),
+    regularize_every=STEPS,
+    average_every=STEPS,
+    average_power=Number(closed=True),
+    buffer_size=STEPS,
+    checkpoint=(NONE, PATH),
+    **SHARED,
+)
 class SGDAUCClassifier(StreamingClassifier):
-    """Linear classifier that ranks, learnt a random pair at a time: the paper's Algorithm 3.
+    """Linear classifier that ranks, learnt one random pair at a time: the paper's Algorithm 3.
 
     Each step draws one positive and one negative row. While the score of the first is not above that
     of the second by 1, the coefficients move along their difference by ``1 / (alpha (t + t0))``; they
@@ -325,52 +216,58 @@ class SGDAUCClassifier(StreamingClassifier):
 
     Parameters
     ----------
-    C : float, default=10.0
+    C
         Weight of the loss against the penalty, per average row: ``alpha = 1 / (C n)``. On a stream n
         is the number of rows seen so far.
-    alpha : float, optional
-        The paper's lambda; takes the place of ``C``.
-    epochs : int, default=20
-        An epoch is as many steps as there are rows.
-    average : bool, default=True
+    alpha
+        The paper's lambda; replaces ``C``.
+    epochs
+        An epoch has as many steps as there are rows.
+    average
         Whether the result is the average of the iterates, or the last one.
-    t0 : float or "auto", default="auto"
-        Steps that the schedule begins after, so that the first are not too long. "auto" makes the
-        first step 1 over the mean squared norm of the rows, about 1 for kernel features.
-    regularize_every, average_every : int, default=16
-        Steps between two shrinkings (rskip in the paper) and two averagings (askip).
-    average_power : float, default=0.0
-        Weighs the q-th iterate as ``q**average_power`` in the average. 0 is the paper's plain mean;
+    t0
+        The step number that the schedule begins after, so that the first steps are not too long. "auto"
+        makes the first step 1 over the mean squared norm of the rows, about 1 for kernel features.
+    regularize_every
+        Steps between two shrinkings (rskip in the paper).
+    average_every
+        Steps between two averagings (askip in the paper).
+    average_power
+        Weighs the q-th iterate by ``q**average_power`` in the average. 0 is the paper's plain mean;
         2 or 3 forgets the first epochs.
-    buffer_size : int, default=1000
+    buffer_size
         Rows of each class that ``partial_fit`` keeps, a uniform sample of all seen, to pair new rows
         with. ``fit`` draws from all rows instead.
-    standardize : bool, default=True
+    standardize
         Scale features to unit variance and, unless ``X`` is sparse, to zero mean; on a stream, by the
         rows seen so far.
-    trace : {"train", "validation"} or None, default=None
-        Rows whose AUC is put into ``history_`` after each epoch.
-    early_stopping : bool, default=False
+    trace
+        Rows whose AUC is added to ``history_`` after each epoch.
+    early_stopping
         Stop when the traced AUC has not risen by more than ``tol`` for ``n_iter_no_change`` epochs,
-        and keep the best coefficients. Traces "validation" unless told otherwise.
-    validation_fraction : float, default=0.1
-        Share of the rows held back for it, unless ``fit`` is given ``X_val`` and ``y_val``.
-    n_iter_no_change : int, default=3
-    tol : float, default=1e-4
-    checkpoint : path or None, default=None
+        and keep the best coefficients. Traces "validation" unless ``trace`` says otherwise.
+    validation_fraction
+        Share of the rows held out for it, unless ``fit`` is given ``X_val`` and ``y_val``.
+    n_iter_no_change
+        See ``early_stopping``.
+    tol
+        See ``early_stopping``.
+    checkpoint
         A file that keeps what ``fit`` has reached after each epoch, as in
-        :class:`KernelAUCClassifier`: a fit that goes on from it ends at the same coefficients, to
+        :class:`KernelAUCClassifier`: a fit that resumes from it ends at the same coefficients, to
         the bit. ``partial_fit`` does not use it.
-    random_state : int, RandomState or None, default=None
-    verbose : int, default=0
+    random_state
+        Seed of the pairs.
+    verbose
         1 shows a live line: epoch, traced AUC, time left.
 
     Attributes
     ----------
-    coef_ : array of shape (n_columns, n_features)
-        In the units of ``X``: ``decision_function`` is ``X @ coef_.T + intercept_``.
-    intercept_ : array of shape (n_columns,)
-        Less the learnt threshold. On a stream it is found on the rows kept.
+    coef_ : array of shape (k, n_features)
+        In the units of ``X``: ``decision_function`` is ``X @ coef_.T + intercept_``. k is 1 for two
+        classes, otherwise one per class.
+    intercept_ : array of shape (k,)
+        Minus the learnt threshold. On a stream it is found on the sampled rows.
     classes_ : array of shape (n_classes,)
     history_ : list of dict
         One per epoch of ``fit``: epoch, auc (None if not traced), seconds, and those spent learning.
@@ -450,55 +347,30 @@ class SGDAUCClassifier(StreamingClassifier):
         y : array of shape (n,)
             Any two labels, or more: then each class is ranked against the rest.
         sample_weight : array of shape (n,), optional
-            A row is drawn as often, within its class, as its weight is large. A row of weight 0 is
-            absent.
+            Rows are drawn within their class in proportion to their weights. A row of weight 0 is
+            ignored.
         X_val, y_val : arrays, optional
             Rows to follow the AUC on, instead of some of ``X``.
         """
-        return self._fit(X, y, sample_weight, held_out=_held_out(X_val, y_val))
+        return self._fit(X, y, sample_weight, X_val, y_val)
 
-    def _check_params(self) -> None:
-        super()._check_params()
-        check_number("C", self.C)
-        if self.alpha is not None:
-            check_number("alpha", self.alpha)
-        if not is_auto(self.t0):
-            check_number("t0", self.t0, closed=True)
-        check_flag("average", self.average)
-        check_number(
-            "regularize_every", self.regularize_every, low=1, closed=True, high=MOST, integer=True
-        )
-        check_number("average_every", self.average_every, low=1, closed=True, high=MOST, integer=True)
-        check_number("average_power", self.average_power, closed=True)
-        check_number("buffer_size", self.buffer_size, low=1, closed=True, high=MOST, integer=True)
+    def _learner_kind(self) -> LearnerKind:
+        def penalty(total: float) -> float:
+            return 1.0 / (self.C * total) if self.alpha is None else float(self.alpha)
 
-    def _make_learner(self, X: Any, total: float) -> PairSGD:
-        return PairSGD(
-            X.shape[1],
-            X.dtype,
-            alpha=self._penalty(total),
-            eta0=first_step(self.mean_square_),
-            t0=None if is_auto(self.t0) else float(self.t0),
-            every=(int(self.regularize_every), int(self.average_every) if self.average else 0),
-            average_power=self.average_power,
-            buffer_size=int(self.buffer_size),
-        )
+        def make(n_columns: int, dtype: Any, total: float, square: float) -> PairSGD:
+            return PairSGD(
+                n_columns,
+                dtype,
+                alpha=penalty(total),
+                eta0=first_step(square),
+                t0=None if is_auto(self.t0) else float(self.t0),
+                every=(int(self.regularize_every), int(self.average_every) if self.average else 0),
+                average_power=self.average_power,
+                buffer_size=int(self.buffer_size),
+            )
 
-    def _penalty(self, total: float) -> float:
-        return 1.0 / (self.C * total) if self.alpha is None else float(self.alpha)
+        def refresh(learner: Any, total: float, square: float) -> None:
+            learner.alpha, learner.eta0 = penalty(total), first_step(square)
 
-    def _refresh(self, learner: Any) -> None:
-        learner.alpha = self._penalty(self.rows_seen_)
-        learner.eta0 = first_step(self.mean_square_)
-
-
-def _sorted_classes(classes: Any) -> np.ndarray:
-    check_labels(classes, "classes")
-    return np.unique(np.asarray(classes))
-
-
-def _held_out(X_val: Any, y_val: Any) -> tuple[Any, Any] | None:
-    """Rows for a trace, if a user has given any."""
-    if (X_val is None) != (y_val is None):
-        raise ValueError("Pass X_val and y_val together, or neither.")
-    return None if X_val is None else (X_val, y_val)
+        return LearnerKind(make, refresh)

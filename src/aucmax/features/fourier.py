@@ -1,9 +1,10 @@
-"""Random Fourier features (Rahimi & Recht 2008): a kernel map that does not look at the data."""
+"""Random Fourier features (Rahimi & Recht 2008): a kernel map that does not depend on the data."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from copy import copy
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,17 +12,78 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from aucmax.features.kernels import check_features, product_over_blocks, resolve_gamma
-from aucmax.rows.validation import all_or_nothing, check_rows, check_weight, drop_absent, is_sparse
-from aucmax.runtime.parameters import check_choice, check_gamma, check_number, random_generator
-from aucmax.runtime.threads import over_blocks
+from aucmax.features.bandwidth import GAMMA, resolve_gamma
+from aucmax.features.kernel_products import Fill, check_features, fill_matrix, product_over_blocks
+from aucmax.features.projection import Projection
+from aucmax.rows.interface import Block, as_rows, is_sparse
+from aucmax.rows.validation import all_or_nothing, check_rows, check_weight
+from aucmax.runtime.parameters import (
+    COUNT,
+    RANDOM_STATE,
+    OneOf,
+    check_parameters,
+    declare,
+    random_generator,
+)
 
 Array = npt.NDArray[Any]
 
-#: Kernels that depend on x - u alone and whose spectrum can be drawn from.
+#: Kernels that depend on x - u alone and have a spectrum to draw from.
 FOURIER_KERNELS = ("rbf", "laplacian")
 
 
+@dataclass(frozen=True)
+class FourierMap:
+    """The map ``sqrt(2/D) cos(x'Z + b)``; see ``FeatureMap`` for what its members are."""
+
+    frequencies: Array
+    offsets: Array
+    projection: Projection | None = None
+
+    @property
+    def width(self) -> int:
+        return int(self.offsets.size)
+
+    rank = width
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self.frequencies.dtype
+
+    def filler(self, dtype: npt.DTypeLike) -> Fill:
+        return self._fill
+
+    def kernel_block(self, X: Any, raw: Array | None = None) -> Array:
+        return fill_matrix(self._fill, X, self.width, X.dtype)
+
+    features = kernel_block
+
+    def linear(self, X: Any, coef: Array) -> Array:
+        # Inner products in float64: see LandmarkKernel.
+        return product_over_blocks(partial(self._fill, inner=np.float64), X, coef, X.dtype)
+
+    def fold(self, coef: Array) -> Array:
+        return coef
+
+    def gradients(self, X: Array, coef: Array) -> list[Array]:
+        frequencies = np.asarray(self.frequencies, dtype=np.float64)
+        slope = -np.sqrt(2.0 / self.width) * np.sin(X @ frequencies + self.offsets)
+        return [(slope * each) @ frequencies.T for each in coef]
+
+    def _fill(self, X: Block, out: Array, inner: npt.DTypeLike | None = None) -> Array:
+        inner = X.dtype if inner is None else inner
+        frequencies = self.frequencies.astype(inner, copy=False)
+        if is_sparse(X) or X.dtype != inner:
+            out[...] = X.astype(inner, copy=False) @ frequencies
+        else:
+            np.matmul(X, frequencies, out=out)
+        out += self.offsets.astype(X.dtype, copy=False)
+        np.cos(out, out=out)
+        out *= float(np.sqrt(2.0 / self.width))
+        return out
+
+
+@declare(n_components=COUNT, kernel=OneOf(*FOURIER_KERNELS), gamma=GAMMA, random_state=RANDOM_STATE)
 class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Approximate kernel features ``sqrt(2/D) cos(x'Z + b)``.
 
@@ -30,12 +92,14 @@ class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
 
     Parameters
     ----------
-    n_components : int, default=1000
+    n_components
         ``D``, the number of features.
-    kernel : {"rbf", "laplacian"}, default="rbf"
-    gamma : {"distance", "scale"} or float, default="distance"
+    kernel
+        The kernel that inner products of features approximate.
+    gamma
         As in :class:`NystroemFeatures`.
-    random_state : int, RandomState or None, default=None
+    random_state
+        Seed of the frequencies.
 
     Attributes
     ----------
@@ -68,17 +132,16 @@ class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> FourierFeatures:
-        """Draw the frequencies; from the data only the bandwidth and the dtype are taken."""
-        check_number("n_components", self.n_components, low=1, closed=True, integer=True)
-        check_choice("kernel", self.kernel, FOURIER_KERNELS)
-        check_gamma(self.gamma)
+        """Draw the frequencies; the data give the bandwidth and the dtype alone."""
+        check_parameters(self)
         with all_or_nothing(self):
-            X = check_rows(self, X)
-            weight = check_weight(sample_weight, X.shape[0])
-            X, _, weight = drop_absent(X, None, weight)
-            self.gamma_ = resolve_gamma(self.gamma, X, weight, self.kernel)
+            rows = as_rows(check_rows(self, X))
+            weight = check_weight(sample_weight, rows.shape[0])
+            present = np.flatnonzero(weight)
+            rows, weight = (rows, weight) if weight.all() else (rows.take(present), weight[present])
+            self.gamma_ = resolve_gamma(self.gamma, rows, weight, self.kernel)
             random = random_generator(self.random_state)
-            shape = (X.shape[1], self.n_components)
+            shape = (rows.shape[1], self.n_components)
             try:
                 if self.kernel == "rbf":
                     frequencies = np.sqrt(2.0 * self.gamma_) * random.standard_normal(shape)
@@ -87,97 +150,32 @@ class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
             except (MemoryError, ValueError):
                 raise MemoryError(
                     f"There is no room for the frequencies of n_components={self.n_components} and "
-                    f"{X.shape[1]} columns: choose fewer n_components."
+                    f"{rows.shape[1]} columns: choose fewer n_components."
                 ) from None
-            self.frequencies_ = frequencies.astype(X.dtype)
-            self.offsets_ = random.uniform(0.0, 2.0 * np.pi, self.n_components).astype(X.dtype)
+            self.frequencies_ = frequencies.astype(rows.dtype)
+            self.offsets_ = random.uniform(0.0, 2.0 * np.pi, self.n_components).astype(rows.dtype)
             self._n_features_out = self.n_components
         return self
 
     def with_gamma(self, gamma: float) -> FourierFeatures:
-        """This fitted map at another bandwidth: the same frequencies, rescaled."""
+        """Return this map at another bandwidth: the same frequencies, rescaled."""
         other = copy(self)
         ratio = gamma / self.gamma_
-        other.frequencies_ = self.frequencies_ * (np.sqrt(ratio) if self.kernel == "rbf" else ratio)
-        other.frequencies_ = other.frequencies_.astype(self.dtype)
+        scaled = self.frequencies_ * (np.sqrt(ratio) if self.kernel == "rbf" else ratio)
+        other.frequencies_ = scaled.astype(self.frequencies_.dtype)
         other.gamma_ = float(gamma)
         return other
 
     def transform(self, X: Any) -> Array:
-        """Features of shape (n, n_components), in the dtype of X; beside them only blocks are held."""
+        """Return features (n, n_components) in the dtype of X."""
         check_is_fitted(self)
-        with np.errstate(over="ignore", invalid="ignore"):  # found and named below
-            out = self.features(check_rows(self, X, reset=False))
-        return check_features(out)
+        with np.errstate(over="ignore", invalid="ignore"):  # checked
+            return check_features(self.map.features(check_rows(self, X, reset=False)))
 
     @property
-    def width(self) -> int:
-        """The number of features."""
-        return int(self.offsets_.size)
-
-    @property
-    def rank(self) -> int:
-        """The number of features."""
-        return self.width
-
-    @property
-    def projection(self) -> Array | None:
-        """None: features are used as they are."""
-        return None
-
-    def filler(self, dtype: npt.DTypeLike) -> Callable[[Any, Array], Array]:
-        """What puts features of some rows into an array."""
-        return self._block
-
-    def kernel_block(self, X: Any, raw: Array | None = None) -> Array:
-        """The features: they take the place of kernel values."""
-        return self.features(X)
-
-    def features(self, X: Any, raw: Array | None = None) -> Array:
-        """As :meth:`transform`, of rows that have been checked already."""
-        out = np.empty((X.shape[0], self.offsets_.size), dtype=X.dtype)
-
-        def work(rows: slice) -> None:
-            self._block(X[rows], out[rows])
-
-        over_blocks(work, X.shape[0], (self.offsets_.size + X.shape[1]) * X.dtype.itemsize)
-        return out
-
-    def linear(self, X: Any, coef: Array) -> Array:
-        """``transform(X) @ coef`` for coef (D, m), blockwise; X has been checked already."""
-        return product_over_blocks(self._wide_block, X, coef, X.dtype)
-
-    def gradients(self, X: Array, coef: Array) -> list[Array]:
-        """Of ``sum_j coef_j sqrt(2/D) cos(x.f_j + b_j)`` at dense rows, (n, d) for each row of coef."""
-        frequencies = np.asarray(self.frequencies_, dtype=np.float64)
-        slope = -np.sqrt(2.0 / self.offsets_.size) * np.sin(X @ frequencies + self.offsets_)
-        return [(slope * each) @ frequencies.T for each in coef]
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """The dtype the map was fitted in."""
-        dtype: np.dtype[Any] = self.frequencies_.dtype
-        return dtype
-
-    def fold(self, coef: Array) -> Array:
-        """Fourier features are used as they are: the coefficients themselves."""
-        return coef
-
-    def _wide_block(self, X: Any, out: Array) -> Array:
-        """With inner products in float64: see ``LandmarkKernel``."""
-        return self._block(X, out, np.float64)
-
-    def _block(self, X: Any, out: Array, inner: npt.DTypeLike | None = None) -> Array:
-        inner = X.dtype if inner is None else inner
-        frequencies = self.frequencies_.astype(inner, copy=False)
-        if is_sparse(X) or X.dtype != inner:
-            out[...] = X.astype(inner, copy=False) @ frequencies
-        else:
-            np.matmul(X, frequencies, out=out)
-        out += self.offsets_.astype(X.dtype, copy=False)
-        np.cos(out, out=out)
-        out *= float(np.sqrt(2.0 / self.offsets_.size))
-        return out
+    def map(self) -> FourierMap:
+        """The fitted map as a value, whose methods take checked rows."""
+        return FourierMap(self.frequencies_, self.offsets_)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -1,10 +1,16 @@
-"""Where the landmarks of a kernel map lie.
+"""Choose the landmarks of a kernel map.
 
-``"kmeans"`` (the paper), ``"class-kmeans"`` (k-means within each class, equal shares, so that a rare
-class is not drowned by a common one), ``"root-kmeans"`` (the same, with shares as the roots of the
-sizes) or ``"uniform"`` (rows drawn at random). Any k-means gives the rows nearest to its centres, where
-the paper takes the centres. With no more rows than landmarks every distinct row is one, and the map is
-exact.
+=============== ====================================================================================
+strategy        landmarks
+=============== ====================================================================================
+"kmeans"        rows nearest to the centres of k-means over all rows (the paper takes the centres)
+"class-kmeans"  the same within each class, in equal shares, so that a rare class is not drowned
+"root-kmeans"   the same within each class, in shares as the roots of the class sizes
+"uniform"       rows drawn at random
+=============== ====================================================================================
+
+With no more rows than landmarks every distinct row is a landmark, and the map is exact. To add a
+strategy, add its name to ``STRATEGIES`` and its case to ``choose_landmarks``.
 """
 
 from __future__ import annotations
@@ -16,58 +22,55 @@ import numpy.typing as npt
 from scipy import sparse
 
 from aucmax.rows.content_order import content_order
-from aucmax.rows.validation import is_sparse
+from aucmax.rows.interface import Block, Rows, dense, is_sparse, squared_norms
 from aucmax.runtime.threads import over_blocks
 
 Array = npt.NDArray[Any]
 
 STRATEGIES = ("kmeans", "class-kmeans", "root-kmeans", "uniform")
 
-#: Those that look at the classes.
+#: Strategies that use the classes.
 OF_CLASSES = ("class-kmeans", "root-kmeans")
 
-#: k-means uses at most this many rows per landmark, drawn at random, and this many to start from.
+#: k-means uses at most this many rows per landmark, drawn at random, and this many for its start.
 ROWS_PER_LANDMARK = 25
 SEED_ROWS_PER_LANDMARK = 8
 
-#: Lloyd iterations. Landmarks need to cover the data, not to be a converged clustering.
+#: Lloyd iterations. Landmarks have to cover the data; the clustering need not converge.
 _ITERATIONS = 10
 
-#: Of the rounding of a square, what must be below the squares of distances.
+#: Squares of distances must be above the rounding of a square by this factor.
 _ROUNDING = 1e4
 
-#: Rows of more columns are compared as bytes: by number it takes a minute for a million of them.
+#: Rows with more columns are compared as bytes: comparing a million numbers takes a minute.
 _COMPARED_COLUMNS = 1000
 
 
 def choose_landmarks(
-    X: Any,
+    rows: Rows,
     n_landmarks: int,
     strategy: str,
     random_state: np.random.RandomState,
     weight: Array,
     y: Array | None = None,
 ) -> tuple[Array, int]:
-    """Landmarks (v, d) with v at most ``n_landmarks``, and how many rows they were made from.
-
-    ``X`` may be anything that gives some of its rows when indexed; more than it takes are never read.
-    """
-    n_rows = X.shape[0]
-    if n_landmarks >= n_rows:
-        return _distinct(X), n_rows
-    rows = content_order(X, y, weight)  # draws do not depend on the order that rows came in
+    """Return at most ``n_landmarks`` landmarks (v, d), and from how many rows they were made."""
+    if n_landmarks >= rows.shape[0]:
+        return _distinct(rows[:]), rows.shape[0]
+    order = content_order(rows, y, weight)  # draws do not depend on the order of the rows
     if strategy == "uniform":
-        share = weight[rows] / weight.sum()
-        return _dense(_taken(X, random_state.choice(rows, n_landmarks, replace=False, p=share))), n_rows
+        share = weight[order] / weight.sum()
+        drawn = random_state.choice(order, n_landmarks, replace=False, p=share)
+        return dense(_taken(rows, drawn)), rows.shape[0]
     if strategy == "kmeans":
-        return _kmeans(X, rows, n_landmarks, random_state, weight)
+        return _kmeans(rows, order, n_landmarks, random_state, weight)
     assert y is not None
-    groups = [rows[y[rows] == label] for label in np.unique(y)]
+    groups = [order[y[order] == label] for label in np.unique(y)]
     share_out = equal_shares if strategy == "class-kmeans" else root_shares
     centres, seen = [], 0
-    for group, share in zip(groups, share_out([g.size for g in groups], n_landmarks), strict=True):
-        if share:
-            centre, used = _kmeans(X, group, share, random_state, weight)
+    for group, count in zip(groups, share_out([g.size for g in groups], n_landmarks), strict=True):
+        if count:
+            centre, used = _kmeans(rows, group, count, random_state, weight)
             centres.append(centre)
             seen += used
     return np.vstack(centres), seen
@@ -81,15 +84,14 @@ def equal_shares(sizes: list[int], total: int) -> list[int]:
     """
     shares = [0] * len(sizes)
     left = total
-    order = sorted(range(len(sizes)), key=lambda g: sizes[g])
-    for done, group in enumerate(order):
+    for done, group in enumerate(sorted(range(len(sizes)), key=lambda g: sizes[g])):
         shares[group] = min(sizes[group], -(-left // (len(sizes) - done)))
         left -= shares[group]
     return shares
 
 
 def root_shares(sizes: list[int], total: int) -> list[int]:
-    """Split ``total`` among groups as the roots of their sizes, at least one each of those with any.
+    """Split ``total`` among groups in proportion to the roots of their sizes, at least one to each.
 
     >>> root_shares([100, 10_000], 330)
     [30, 300]
@@ -101,25 +103,26 @@ def root_shares(sizes: list[int], total: int) -> list[int]:
 
 
 def _kmeans(
-    X: Any, among: Array, n_landmarks: int, random_state: np.random.RandomState, weight: Array
+    rows: Rows, among: Array, n_landmarks: int, random_state: np.random.RandomState, weight: Array
 ) -> tuple[Array, int]:
-    """Rows nearest to the centres of k-means over the rows ``among`` all."""
+    """Return the rows nearest to the centres of k-means over the rows numbered ``among``."""
     from sklearn.cluster import kmeans_plusplus
 
     if n_landmarks >= among.size:
-        return _distinct(_taken(X, among)), among.size
+        return _distinct(_taken(rows, among)), among.size
     order = random_state.permutation(among.size)
-    rows = among[np.sort(order[: ROWS_PER_LANDMARK * n_landmarks])]
+    numbers = among[np.sort(order[: ROWS_PER_LANDMARK * n_landmarks])]
     few = among[np.sort(order[: SEED_ROWS_PER_LANDMARK * n_landmarks])]
-    # k-means++ with one candidate a time, on a few rows. At 1600 landmarks of covtype it takes 2 s
-    # for 0.9558 AUC; scikit-learn's own start takes 12 s for 0.9563, random rows 1 s for 0.9548.
-    seeds, given, weights = _taken(X, few), _taken(X, rows), weight[rows]
-    with np.errstate(over="ignore"):  # found and named
-        X, centre = given, np.asarray(given.mean(axis=0)).ravel()
-    if _is_far(given, centre):  # distances would be lost to rounding
-        seeds, X = _dense(seeds) - centre, _dense(given) - centre
+    seeds, chosen = _taken(rows, few), _taken(rows, numbers)
+    X = chosen
+    with np.errstate(over="ignore"):  # checked below
+        centre = np.asarray(chosen.mean(axis=0)).ravel()
+    if _is_far(chosen, centre):  # distances would be lost to rounding
+        seeds, X = dense(seeds) - centre, dense(chosen) - centre
         if not np.isfinite(X).all():
             raise ValueError("Differences between rows of X overflow: divide X, or standardize it.")
+    # k-means++ with one candidate at a time, on a few rows. For 1600 landmarks of covtype it takes 2 s
+    # (AUC 0.9558); scikit-learn's own start takes 12 s (0.9563), random rows 1 s (0.9548).
     start, _ = kmeans_plusplus(
         seeds.astype(np.float64),  # it would convert at every step
         n_landmarks,
@@ -127,31 +130,30 @@ def _kmeans(
         n_local_trials=1,
         random_state=random_state,
     )
-    centres = lloyd(X, _dense(start), weights)
+    centres = lloyd(X, dense(start), weight[numbers])
     # The row nearest to each centre: a mean of one-hot or skewed columns lies where no row does. On
-    # rows held back from training it was worth 0.0007 to 0.0044 AUC on connect-4, 0.0011 to 0.0016 on
-    # covtype and 0.0004 to 0.0008 on magic04; on ijcnn1 and spambase it changed 0.0002 at most.
-    return _distinct(given[_nearest(centres.astype(X.dtype), X)]), X.shape[0]
+    # held-out rows this was worth 0.0007 to 0.0044 AUC on connect-4, 0.0011 to 0.0016 on covtype,
+    # 0.0004 to 0.0008 on magic04, and at most 0.0002 on ijcnn1 and spambase.
+    return _distinct(chosen[_nearest(centres.astype(X.dtype), X)]), X.shape[0]
 
 
-def _is_far(X: Any, centre: Array) -> bool:
-    """Whether rows lie so far from zero that their distances are lost in the rounding of squares."""
+def _is_far(X: Block, centre: Array) -> bool:
+    """Whether rows are so far from zero that the rounding of squares hides their distances."""
     with np.errstate(over="ignore", invalid="ignore"):
-        squares = X.multiply(X) if is_sparse(X) else X * X
         away = float(centre @ centre)
-        spread = float(squares.sum()) / X.shape[0] - away
+        spread = float(squared_norms(X).sum()) / X.shape[0] - away
     if not np.isfinite(spread):
         return True
     return bool(_ROUNDING * float(np.finfo(X.dtype).eps) * away > max(0.0, spread))
 
 
-def lloyd(X: Any, start: Array, weight: Array, iterations: int = _ITERATIONS) -> Array:
-    """Centres (k, d) of weighted k-means, from given ones, after so many iterations or when they stay.
+def lloyd(X: Block, start: Array, weight: Array, iterations: int = _ITERATIONS) -> Array:
+    """Return the centres (k, d) of weighted k-means after some iterations, or when they stay.
 
-    As scikit-learn's ``KMeans``, but for two things. Its sums depend on the number of threads, and the
-    last bits of a centre decide often enough which row is nearest to give other landmarks, and with
-    them another model: here they are taken over blocks of one size, in their order. And a centre that
-    no row is nearest to stays where it is.
+    This differs from scikit-learn's ``KMeans`` in two ways. Its sums depend on the number of threads,
+    and the last bits of a centre often decide which row is nearest; here sums run over blocks of one
+    size, in order, so that landmarks do not depend on the threads. And a centre that no row is nearest
+    to stays where it is.
     """
     centres, labels = start, np.full(X.shape[0], -1, dtype=np.intp)
     for _ in range(iterations):
@@ -162,47 +164,40 @@ def lloyd(X: Any, start: Array, weight: Array, iterations: int = _ITERATIONS) ->
             (weight, labels, np.arange(X.shape[0] + 1)), shape=(X.shape[0], len(centres))
         ).T.tocsr()
         total = member.sum(axis=1)
-        sums, some = member @ X, total > 0
-        sums = sums.toarray() if is_sparse(sums) else sums
+        sums, some = dense(member @ X), total > 0
         centres = centres.copy()
         centres[some] = sums[some] / total[some, None]
     return centres
 
 
-def _nearest(rows: Any, points: Any) -> npt.NDArray[np.intp]:
-    """For each row, the number of the nearest point; of equally near ones the first."""
+def _nearest(rows: Block, points: Block) -> npt.NDArray[np.intp]:
+    """Return for each row the number of the nearest point; of equally near ones the first."""
     centre = np.zeros(points.shape[1], points.dtype)
     if not (is_sparse(rows) or is_sparse(points)):
         centre = points.mean(axis=0)  # far from zero, differences of squares would cancel
     far = points - centre if centre.any() else points
-    half = 0.5 * np.asarray((far.multiply(far) if is_sparse(far) else far * far).sum(axis=1)).ravel()
+    half = 0.5 * squared_norms(far)
     out = np.empty(rows.shape[0], dtype=np.intp)
 
     def work(part: slice) -> None:
         own = rows[part] - centre if centre.any() else rows[part]
-        products = own @ far.T
-        products = products.toarray() if is_sparse(products) else products
-        out[part] = (half - products).argmin(axis=1)
+        out[part] = (half - dense(own @ far.T)).argmin(axis=1)
 
     over_blocks(work, rows.shape[0], 2 * points.shape[0] * points.dtype.itemsize)
     return out
 
 
-def _taken(X: Any, rows: Array) -> Any:
-    """Some rows, in the order asked for; they are read from front to back."""
-    back = np.argsort(rows)
-    place = np.empty_like(back)
-    place[back] = np.arange(back.size)
-    return X[rows[back]][place]
+def _taken(rows: Rows, index: Array) -> Block:
+    """Return rows in the order asked for; they are read from front to back."""
+    back = np.argsort(index)
+    position = np.empty_like(back)
+    position[back] = np.arange(back.size)
+    return rows[index[back]][position]
 
 
-def _dense(X: Any) -> Array:
-    return X.toarray() if is_sparse(X) else np.array(X[:])
-
-
-def _distinct(X: Any) -> Array:
-    """Every row once, ordered by content: neither repetition nor order of the rows matters."""
-    rows = _dense(X)
+def _distinct(X: Block) -> Array:
+    """Return every distinct row once, ordered by content."""
+    rows = dense(X)
     if rows.shape[1] <= _COMPARED_COLUMNS:
         return np.unique(rows, axis=0)
     rows = np.ascontiguousarray(rows) + 0.0  # -0.0 is 0.0

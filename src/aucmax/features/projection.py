@@ -1,4 +1,4 @@
-"""What kernel values are multiplied with to give features."""
+"""The projection from kernel values to features."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ Array = npt.NDArray[Any]
 
 
 class Projection:
-    """``P`` (v, r), of which only the blocks that are not zero are held.
+    """The matrix ``P`` (v, r) from kernel values to features; only blocks that are not zero are held.
 
-    Values of several kernels stand side by side, and each kernel has features of its own.
+    Each kernel has its own kernel values and its own features.
 
     Parameters
     ----------

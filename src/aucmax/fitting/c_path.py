@@ -1,8 +1,4 @@
-"""Solve for rising values of C, each from the solution before, with folds solved together.
-
-A fold is a problem with weight 0 on the rows it holds out, so that all folds, and the fit to all rows,
-share every pass over the data, and the scores of held-out rows come at no cost.
-"""
+"""Solve for rising values of C, each from the solution before, with folds solved together."""
 
 from __future__ import annotations
 
@@ -11,71 +7,71 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from aucmax.fitting.context import Context, check_begun
-from aucmax.fitting.folds import HeldOut, Problems
+from aucmax.fitting.problem import HeldOut, Problem
 from aucmax.operators import Operator
-from aucmax.pairs import PairLoss
 from aucmax.runtime.progress import GridLine
-from aucmax.solvers.newton import Newton, Record
+from aucmax.solvers.newton import Newton, Record, Solution
 from aucmax.solvers.options import Hooks, Stopping
 
-__all__ = ["Path", "PathOptions", "choose", "has_fallen", "recall_path", "solve_path", "tabulate"]
+__all__ = ["CPath", "PathOptions", "choose", "has_fallen", "recall_path", "solve_path", "tabulate"]
+
+Array = npt.NDArray[Any]
 
 
 @dataclass
-class Path:
+class CPath:
     """The solutions along rising values of C: the AUC of each fold, coefficients, objectives."""
 
-    scores: np.ndarray  # (folds, C), NaN where C was not reached
-    coef: list[np.ndarray]
-    objective: list[np.ndarray]
+    scores: Array  # (folds, C), NaN where C was not reached
+    coef: list[Array]
+    objective: list[Array]
     records: list[dict[str, Any]]
     held_out: list[list[HeldOut]]  # by C, then fold
 
     @classmethod
-    def empty(cls, problems: Problems, n_values: int) -> Path:
-        return cls(np.full((len(problems.folds), n_values), np.nan), [], [], [], [])
+    def empty(cls, problem: Problem, n_values: int) -> CPath:
+        return cls(np.full((len(problem.folds), n_values), np.nan), [], [], [], [])
 
     def state(self) -> dict[str, Any]:
-        """As a checkpoint holds it; it does not change when further values of C are added."""
-        kept = [[dict(vars(part)) for part in parts] for parts in self.held_out]
+        """Return plain data for a checkpoint, which does not change when values of C are added."""
+        held_out = [[dict(vars(part)) for part in parts] for parts in self.held_out]
         lists = {name: list(getattr(self, name)) for name in ("coef", "objective", "records")}
-        return {"scores": self.scores.copy(), **lists, "held_out": kept}
+        return {"scores": self.scores.copy(), **lists, "held_out": held_out}
 
     @classmethod
-    def of_state(cls, state: dict[str, Any]) -> Path:
+    def of_state(cls, state: dict[str, Any]) -> CPath:
         held_out = [[HeldOut(**part) for part in parts] for parts in state["held_out"]]
         coef, objective, records = (list(state[name]) for name in ("coef", "objective", "records"))
         return cls(state["scores"].copy(), coef, objective, records, held_out)
 
     def add(
-        self, C: float, coef: np.ndarray, scores: np.ndarray, problems: Problems, **more: Any
+        self, C: float, coef: Array, scores: Array, problem: Problem, **more: Any
     ) -> dict[str, Any]:
         """Add the solution at the next value of C, and return its record."""
         record: dict[str, Any] = {"C": float(C), "auc": None, "auc_std": None, **more}
-        if problems.folds:
+        if problem.folds:
             aucs = self.scores[:, len(self.records)]
-            aucs[:] = problems.aucs(scores)
+            aucs[:] = problem.aucs(scores)
             record |= {"auc": float(aucs.mean()), "auc_std": float(aucs.std())}
-            self.held_out.append(problems.held_out(scores))
+            self.held_out.append(problem.held_out(scores))
         self.coef.append(coef)
         self.records.append(record)
         return record
 
-    def final_coef(self, C: int, n_classes: int, refit: bool) -> np.ndarray:
-        """Coefficients (r, n_classes) at the C of this index: of all rows, or the folds' mean."""
-        coef = self.coef[C]
-        if refit:
-            return coef[:, :n_classes]
-        return coef.reshape(len(coef), -1, n_classes).mean(axis=1)
+    def final_coef(self, C: int, problem: Problem) -> Array:
+        """Return coefficients (r, k) at the C of this index: those of all rows, or the folds' mean."""
+        coef, k = self.coef[C], len(problem.positives)
+        return coef[:, :k] if problem.whole else coef.reshape(len(coef), -1, k).mean(axis=1)
 
 
 @dataclass(frozen=True)
 class PathOptions:
     """Which values of C to solve for, how closely, and when to stop."""
 
-    Cs: np.ndarray
+    Cs: Array
     tol: float
     max_steps: int
     patience: int | None
@@ -83,22 +79,21 @@ class PathOptions:
 
 def solve_path(
     operator: Operator,
-    problems: Problems,
+    problem: Problem,
     options: PathOptions,
     context: Context,
     line: GridLine,
     about: dict[str, Any],
     name: str,
-) -> Path:
+) -> CPath:
     """Solve all problems together, C by C.
 
-    ``name`` is the path's name in the checkpoint, and ``about`` is part of every record.
+    ``name`` is the path's name in the checkpoint; ``about`` is part of every record.
     """
     Cs, kept = options.Cs, context.checkpoint
-    losses = [PairLoss(up, part) for part in problems.weights for up in problems.positives]
     stopping = Stopping(options.tol, options.max_steps, context.deadline)
-    newton = Newton(operator, losses, stopping=stopping)
-    path, passes, seconds = Path.empty(problems, Cs.size), 0, line.elapsed()
+    newton = Newton(operator, problem.losses(), stopping=stopping)
+    path, passes, seconds = CPath.empty(problem, Cs.size), 0, line.elapsed()
     before = kept.recall(name)
     if before is not None:
         path, seconds = _recalled(before, line), seconds - before["seconds"]
@@ -114,29 +109,16 @@ def solve_path(
         kept.note(name, {"path": finished, "over": False, "seconds": spent, "newton": state})
 
     for i in range(len(path.records), Cs.size):
-        C = Cs[i]
-        found = newton.run(np.full(len(losses), C), Hooks(show, keep if kept.on else None))
+        found = newton.run(np.full(problem.count, Cs[i]), Hooks(show, keep if kept.on else None))
         if context.deadline.over() and not found.converged.all():
-            if path.records:  # those before it are better than one that was broken off
+            if path.records:  # values before this one are better than one that was cut short
                 break
             check_begun(found.n_iter, context.deadline)
         path.objective.append(found.objective)
-        record = path.add(
-            C,
-            found.coef.copy(),
-            found.scores,
-            problems,
-            **about,
-            steps=found.n_iter,
-            passes=found.passes - passes,
-            preconditioners=sum(step.preconditioners for step in found.history),
-            gap=float(found.gap.max()),
-            converged=bool(found.converged.all()),
-            seconds=line.elapsed() - seconds,
-        )
+        more = _describe(found, passes, line.elapsed() - seconds)
+        line.value(path.add(Cs[i], found.coef.copy(), found.scores, problem, **about, **more))
         passes, seconds = found.passes, line.elapsed()
-        line.value(record)
-        if problems.folds and (
+        if problem.folds and (
             context.deadline.over()
             or has_fallen(path.scores[:, : i + 1].mean(axis=0), options.patience)
         ):
@@ -149,14 +131,26 @@ def solve_path(
     return path
 
 
-def recall_path(name: str, context: Context, line: GridLine) -> Path | None:
-    """The path of this name, if an earlier run of this fit has solved it to its end."""
+def _describe(found: Solution, passes: int, seconds: float) -> dict[str, Any]:
+    """Return what the record of a value of C says of its solve."""
+    return {
+        "steps": found.n_iter,
+        "passes": found.passes - passes,
+        "preconditioners": sum(step.preconditioners for step in found.history),
+        "gap": float(found.gap.max()),
+        "converged": bool(found.converged.all()),
+        "seconds": seconds,
+    }
+
+
+def recall_path(name: str, context: Context, line: GridLine) -> CPath | None:
+    """Return the path of this name if an earlier run of this fit has solved it to its end."""
     before = context.checkpoint.recall(name)
     return _recalled(before, line) if before is not None and before["over"] else None
 
 
-def _recalled(before: dict[str, Any], line: GridLine) -> Path:
-    path = Path.of_state(before["path"])
+def _recalled(before: dict[str, Any], line: GridLine) -> CPath:
+    path = CPath.of_state(before["path"])
     for record in path.records:
         line.value(record)
     if before["over"]:
@@ -164,7 +158,7 @@ def _recalled(before: dict[str, Any], line: GridLine) -> Path:
     return path
 
 
-def has_fallen(means: np.ndarray, patience: int | None) -> bool:
+def has_fallen(means: Array, patience: int | None) -> bool:
     """Whether the mean AUC has fallen ``patience`` values in a row.
 
     >>> has_fallen(np.array([0.7, 0.9, 0.8, 0.6]), 2), has_fallen(np.array([0.9, 0.8, 0.8]), 2)
@@ -175,8 +169,8 @@ def has_fallen(means: np.ndarray, patience: int | None) -> bool:
     return bool((np.diff(means[-patience - 1 :]) < 0).all())
 
 
-def choose(scores: np.ndarray, select: str) -> tuple[int, int]:
-    """The indices of gamma and C with the best mean AUC, from scores (folds, gammas, Cs).
+def choose(scores: Array, select: str) -> tuple[int, int]:
+    """Return the indices of gamma and C with the best mean AUC, from scores (folds, gammas, Cs).
 
     Of equally good ones the smaller C is taken, then the earlier gamma. With ``select="1se"`` it is the
     smallest C within one standard error of the best.
@@ -190,10 +184,8 @@ def choose(scores: np.ndarray, select: str) -> tuple[int, int]:
     return int(gamma), int(C)
 
 
-def tabulate(
-    scores: np.ndarray, records: Sequence[dict[str, Any]], grid: dict[str, Any]
-) -> dict[str, Any]:
-    """``cv_results_`` as scikit-learn has it; ``grid`` has the values of each axis after the folds."""
+def tabulate(scores: Array, records: Sequence[dict[str, Any]], grid: dict[str, Any]) -> dict[str, Any]:
+    """Return ``cv_results_`` as scikit-learn has it; ``grid`` has the values of each axis of scores."""
     done = np.argwhere(~np.isnan(scores.mean(axis=0)))
     names = list(grid)
     params = [
@@ -206,11 +198,11 @@ def tabulate(
         seconds[key] = seconds.get(key, 0.0) + record["seconds"] / len(scores)
     found = scores[(slice(None), *done.T)]
     mean = found.mean(axis=0)
+    zeros = {name: np.zeros(len(params)) for name in ("mean_score_time", "std_score_time")}
     return {
         "mean_fit_time": np.array([seconds[tuple(each.values())] for each in params]),
         "std_fit_time": np.zeros(len(params)),
-        "mean_score_time": np.zeros(len(params)),
-        "std_score_time": np.zeros(len(params)),
+        **zeros,
         **{f"param_{name}": np.ma.array([each[name] for each in params]) for name in names},
         "params": params,
         **{f"split{i}_test_score": found[i] for i in range(len(scores))},

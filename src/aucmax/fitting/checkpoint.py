@@ -1,8 +1,8 @@
-"""Checkpoints: what a fit has reached, in one file, so that a fit that was stopped can go on.
+"""Checkpoints: what a fit has reached, in one file, so that an interrupted fit can be resumed.
 
-A file is NumPy's npz, arrays and one header in JSON, without pickle. The header tells which fit it is
-of: the class, every parameter that bears on the result, and hashes of all rows, labels and weights. A
-fit of anything else refuses the file.
+A file is NumPy's npz: arrays and one header in JSON, without pickle. The header identifies the fit: the
+class, every parameter that affects the result, and hashes of all rows, labels and weights. A fit of
+anything else refuses the file.
 """
 
 from __future__ import annotations
@@ -13,46 +13,48 @@ import os
 import threading
 import time
 import zipfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 
-from aucmax.rows.blocked import blocks_of
-from aucmax.rows.validation import is_sparse
+from aucmax.rows.interface import ArrayRows, Rows, is_sparse
 from aucmax.runtime.output_files import replacing
 from aucmax.runtime.parameters import warn_user
 from aucmax.runtime.zip_sizes import check_arrays
 
 T = TypeVar("T")
 
-#: What is written, and the only one that is read: a checkpoint outlives a crash, not a version.
-FORMAT = 1
+#: The format written, and the only one read: a checkpoint survives a crash, not an upgrade.
+FORMAT = 2
 
-#: Of a fit's time, what may go into writing. After a write of t seconds the next comes no sooner than
-#: ``t / SHARE`` later, which is after every step wherever steps take long enough for it to matter.
+#: The share of a fit's time that may go into writing. After a write of t seconds the next comes no
+#: sooner than ``t / SHARE`` later: after every step wherever steps take long enough to matter.
 SHARE = 0.05
 
-#: Parameters that do not bear on the result. Folds are compared themselves, whatever made them.
+#: Parameters that do not affect the result. Folds themselves are compared, not what made them.
 _FREE = frozenset({"checkpoint", "cv", "max_memory", "n_jobs", "time_budget", "verbose"})
 
-#: Bytes of rows that are hashed at a time.
-_HASH_BYTES = 2**24
+#: Rows in files are hashed this many at a time.
+_HASH_ROWS = 2**14
 
 _HEADER = "header"
 
+#: Errors that damaged bytes raise.
+_DAMAGE = (EOFError, LookupError, OSError, RuntimeError, TypeError, ValueError)
+
 
 class Checkpoint:
-    """Named pieces of a fit's state: noted as it goes on, recalled by the next that is the same.
+    """Named pieces of a fit's state: noted as it goes on, recalled when the same fit is run again.
 
     Parameters
     ----------
     path : path or None
-        The file. None notes nothing, and there is nothing to recall.
+        The file. With None nothing is noted or recalled.
     fit : mapping of str to str
-        What makes this fit the one it is; see :func:`describe_fit`.
+        What identifies this fit; see :func:`describe_fit`.
 
     Examples
     --------
@@ -69,8 +71,6 @@ class Checkpoint:
     def __init__(
         self, path: str | os.PathLike[str] | None = None, fit: Mapping[str, str] | None = None
     ) -> None:
-        if not isinstance(path, str | os.PathLike | None):
-            raise TypeError(f"checkpoint must be the path of a file or None; got {path!r}.")
         self.path = None if path is None else Path(path)
         self._fit, self._lock = dict(fit or {}), threading.Lock()
         self._state: dict[str, Any] = {}
@@ -81,23 +81,23 @@ class Checkpoint:
         if self.path.is_dir():
             raise ValueError(f"checkpoint={str(path)!r} is a folder: name a file in it.")
         if self.path.exists() and not self.path.is_file():
-            raise ValueError(f"checkpoint={str(path)!r} is no ordinary file: name another.")
+            raise ValueError(f"checkpoint={str(path)!r} is not an ordinary file: name another.")
         if self.path.exists():
             self._load(self.path)
         else:
-            self.write()  # a folder that cannot be written to is better known now
+            self.write()  # report now that a folder cannot be written to
 
     @property
     def on(self) -> bool:
-        """Whether there is a file at all."""
+        """Whether there is a file."""
         return self.path is not None
 
     def recall(self, name: str) -> Any:
-        """What was noted under a name, or None."""
+        """Return what was noted under a name, or None."""
         return self._state.get(name)
 
     def note(self, name: str, value: Any) -> None:
-        """Note plain data and arrays, not to be changed afterwards, and write if it is time to."""
+        """Note plain data and arrays, which must not change afterwards; write if it is time to."""
         with self._lock:
             if self.path is None:
                 return
@@ -106,11 +106,11 @@ class Checkpoint:
                 self._write_or_warn()
 
     def hook(self, name: str) -> Callable[[Any], None] | None:
-        """What notes a solver's state under a name; None if nothing is noted, so that none is made."""
+        """Return a function that notes a solver's state under a name; None without a file."""
         return partial(self.note, name) if self.on else None
 
     def once(self, name: str, make: Callable[[], T]) -> T:
-        """What was noted under a name; if nothing was, it is made, and noted."""
+        """Return what was noted under a name; make and note it if there is nothing."""
         if name not in self._state:
             value = make()
             self.note(name, value)
@@ -119,7 +119,7 @@ class Checkpoint:
         return found
 
     def fitted(self, name: str, fit: Callable[[], T], blank: Callable[[], T]) -> T:
-        """An estimator: a blank one given what was learnt before, or else one fitted now."""
+        """Return an estimator: a blank one with what was learnt before, or one fitted now."""
         if name in self._state:
             learnt = self._state[name]
             if learnt is None:
@@ -133,7 +133,7 @@ class Checkpoint:
         return model
 
     def write(self) -> None:
-        """Write all that is noted, beside, and rename."""
+        """Write everything noted to a new file, and rename it."""
         if self.path is None:
             return
         began = time.monotonic()
@@ -152,28 +152,28 @@ class Checkpoint:
             reason = os.strerror(error.errno) if error.errno else str(error)
             raise OSError(
                 error.errno,
-                f"The checkpoint {str(self.path)!r} cannot be written ({reason}); choose a place for "
-                "it with room, in a folder that exists and may be written to",
+                f"The checkpoint {str(self.path)!r} cannot be written ({reason}); choose an existing, "
+                "writable folder with room for it",
             ) from None
         ended = time.monotonic()
         self._next = ended + (ended - began) / SHARE
 
     def _write_or_warn(self) -> None:
-        """A fit that has run for hours does not end because its checkpoint's disk is full."""
+        """Write; warn on failure, since a full disk must not end a fit that has run for hours."""
         try:
             self.write()
         except OSError as error:
             if not self._warned:
-                warn_user(f"{error.strerror}. The fit goes on; the checkpoint stays as it was.")
+                warn_user(f"{error.strerror}. The fit continues; the checkpoint stays as it was.")
             self._warned, self._next = True, time.monotonic() + 10.0
 
     def remove(self) -> None:
-        """The fit is done: there is nothing to go on from."""
+        """Remove the file: the fit is done."""
         if self.path is not None:
-            self.path.resolve().unlink(missing_ok=True)  # a link to it stays, as when it is written
+            self.path.resolve().unlink(missing_ok=True)  # a link to it stays
 
     def close(self) -> None:
-        """Write no more: threads of a fit that was stopped may not have heard of it yet."""
+        """Write no more, not even by threads of an interrupted fit that are still running."""
         with self._lock:
             self.path = None
 
@@ -193,48 +193,38 @@ class Checkpoint:
                 header = json.loads(arrays[_HEADER].tobytes())
                 written, fit, spent = header["format"], dict(header["fit"]), float(header["seconds"])
                 state = dict(_unpacked(header["state"], arrays)) if written == FORMAT else {}
-        # All these come of bytes that make no sense.
-        except (
-            zipfile.BadZipFile,
-            ArithmeticError,
-            AttributeError,
-            EOFError,
-            LookupError,
-            OSError,
-            RuntimeError,
-            TypeError,
-            ValueError,
-        ):
+        except (zipfile.BadZipFile, ArithmeticError, AttributeError, *_DAMAGE):
             raise ValueError(
-                f"checkpoint={str(path)!r} is a file that is no checkpoint, or not a whole one: remove "
-                "it to begin anew, or name another file."
+                f"checkpoint={str(path)!r} is not a checkpoint, or not a complete one. Remove it to "
+                "start again, or name another file."
             ) from None
         if written != FORMAT:
             raise ValueError(
                 f"checkpoint={str(path)!r} was written by another version of aucmax (format {written}, "
-                f"here {FORMAT}): go on with that one, or remove the file to begin anew."
+                f"here {FORMAT}). Resume with that version, or remove the file to start again."
             )
         for name in [*self._fit, *fit]:
             there, here = fit.get(name), self._fit.get(name)
             if there != here:
                 raise ValueError(
-                    f"checkpoint={str(path)!r} is of another fit: its {name} is {there}, here {here}. "
-                    "Make them equal to go on, remove the file to begin anew, or name another file."
+                    f"checkpoint={str(path)!r} belongs to another fit: its {name} is {there}, here "
+                    f"{here}. Make them equal to resume, remove the file to start again, or name "
+                    "another file."
                 )
         self._state, self.before = state, spent
 
 
 def describe_fit(estimator: Any, data: Mapping[str, Sequence[Any]]) -> dict[str, str]:
-    """What makes a fit the one it is: class, parameters, and for each name in ``data`` its arrays.
+    """Return what identifies a fit: class, parameters, and for each name in ``data`` its arrays.
 
     >>> from sklearn.linear_model import Ridge
     >>> describe_fit(Ridge(alpha=2.0), {"y": [[1, 2]]})["alpha"]
     '2.0'
     """
-    params = estimator.get_params(deep=False).items()
+    params = estimator.get_params().items()
     return {
         "class": type(estimator).__name__,
-        **{name: _described(value) for name, value in params if name not in _FREE},
+        **{name: _described(value) for name, value in params if name.split("__")[-1] not in _FREE},
         **{name: _hashed(*parts) for name, parts in data.items()},
     }
 
@@ -246,33 +236,42 @@ def _described(value: Any) -> str:
         return repr(value)
     if isinstance(value, list | tuple) or hasattr(value, "__array__"):
         return _hashed(np.atleast_1d(np.asarray(value)))
-    # A generator, for one: what it has drawn is in the checkpoint, and where it stands does not matter.
+    # A generator, for one: what it has drawn is in the checkpoint, and its state does not matter.
     return type(value).__name__
 
 
 def _hashed(*parts: Any) -> str:
-    """Shape and type of the first of some arrays, or rows of any kind, and a hash of all of them."""
+    """Return shape and type of the first of some arrays, or rows, and a hash of all of them."""
     digest = hashlib.blake2b(digest_size=8)
     parts = tuple(part if hasattr(part, "shape") else np.asarray(part) for part in parts)
     for part in parts:
-        for values in (part.data, part.indices, part.indptr) if is_sparse(part) else (part,):
-            row = int(np.prod(values.shape[1:])) * values.dtype.itemsize
-            for block in blocks_of(values, max(1, _HASH_BYTES // max(1, row))):
-                plain = block.astype(str) if block.dtype.kind == "O" else block
-                digest.update(np.ascontiguousarray(plain).reshape(-1).view(np.uint8).data)
+        for values in _arrays(part):
+            plain = values.astype(str) if values.dtype.kind == "O" else values
+            digest.update(np.ascontiguousarray(plain).reshape(-1).view(np.uint8).data)
     shape = " x ".join(f"{size:,}" for size in parts[0].shape)
     return f"{shape} {parts[0].dtype} (hash {digest.hexdigest()})"
 
 
+def _arrays(part: Any) -> Iterator[Any]:
+    """Yield the numbers of an array or of rows."""
+    part = part.values if isinstance(part, ArrayRows) else part
+    if is_sparse(part):
+        yield from (part.data, part.indices, part.indptr)
+    elif isinstance(part, Rows):
+        yield from (block for _, block in part.blocks(_HASH_ROWS))
+    else:
+        yield part
+
+
 def _learnt(model: Any) -> dict[str, Any]:
-    """All of a fitted estimator but its parameters, unless it says that these were learnt, too."""
+    """Return what a fitted estimator has learnt: everything but its parameters."""
     params = set(model.get_params(deep=False)) - set(getattr(model, "_learnt_params", ()))
     own = {name: value for name, value in vars(model).items() if name not in params}
     return {name: _learnt(each) if hasattr(each, "get_params") else each for name, each in own.items()}
 
 
 def _teach(model: Any, learnt: Mapping[str, Any]) -> None:
-    """Give a blank estimator, and estimators in it, what others like them have learnt."""
+    """Give a blank estimator, and estimators in it, what was learnt."""
     for name, value in learnt.items():
         part = getattr(model, name, None)
         if hasattr(part, "get_params") and value is not None:
@@ -282,7 +281,7 @@ def _teach(model: Any, learnt: Mapping[str, Any]) -> None:
 
 
 def _packed(value: Any, arrays: dict[str, Any]) -> Any:
-    """Nested data as JSON holds it, each array put aside and its name left in its place."""
+    """Return nested data as JSON holds it, with each array replaced by its name in ``arrays``."""
     if isinstance(value, np.ndarray | np.generic):
         name = str(len(arrays))
         arrays[name] = np.asarray(value)

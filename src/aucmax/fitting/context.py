@@ -1,4 +1,4 @@
-"""What only one fit needs: its checkpoint, its deadline, and how it reports progress."""
+"""What only one fit needs: seed, memory budget, deadline, checkpoint and progress."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any
 
 from aucmax.fitting.checkpoint import Checkpoint, describe_fit
 from aucmax.runtime.deadline import NEVER, Deadline
+from aucmax.runtime.memory import Budget
 from aucmax.runtime.parameters import random_generator
 
 __all__ = ["Context", "check_begun", "draw_seed", "open_context"]
@@ -18,47 +19,76 @@ __all__ = ["Context", "check_begun", "draw_seed", "open_context"]
 
 @dataclass(frozen=True)
 class Context:
-    """Made when a fit begins, passed down by argument, and gone when the fit ends.
+    """Made when a fit begins, passed down by argument, and dropped when the fit ends.
 
     Parameters
     ----------
-    checkpoint : Checkpoint
-        What an interrupted fit has reached; without a file it keeps nothing.
+    name : str
+        The estimator's class, for messages.
+    seed : int
+        Seeds everything drawn at random; a resumed fit has the seed of the one before.
+    random_state : as scikit-learn has it
+        Seeds the landmarks.
+    memory : Budget
+        The memory of this machine that the fit may use.
+    max_memory : int, str or None
+        The parameter itself, which limits the workers of a cluster.
     deadline : Deadline
         When the fit has to take the best it has.
-    seed : int
-        For all that is drawn at random; a resumed fit has the seed of the one before.
+    checkpoint : Checkpoint
+        What an interrupted fit has reached; without a file it keeps nothing.
     verbose : bool
         Whether to report on standard error.
     """
 
-    checkpoint: Checkpoint = field(default_factory=Checkpoint)
-    deadline: Deadline = NEVER
+    name: str = "The fit"
     seed: int = 0
+    random_state: Any = 0
+    memory: Budget = field(default_factory=Budget.of)
+    max_memory: int | str | None = None
+    deadline: Deadline = NEVER
+    checkpoint: Checkpoint = field(default_factory=Checkpoint)
     verbose: bool = False
 
-    def say(self, text: str) -> None:
-        """Report a line, if the fit is verbose."""
+    def say(self, text: object) -> None:
+        """Report a line if the fit is verbose."""
         if self.verbose:
             print(text, file=sys.stderr)
 
 
 @contextmanager
-def open_context(estimator: Any, data: Mapping[str, Sequence[Any]], began: float) -> Iterator[Context]:
-    """The context of a fit that began at the monotonic time ``began``.
+def open_context(
+    estimator: Any,
+    settings: Any,
+    data: Mapping[str, Sequence[Any]],
+    began: float,
+    remote: bool = False,
+) -> Iterator[Context]:
+    """Open the context of a fit that began at the monotonic time ``began``.
 
-    A checkpoint belongs to the estimator's parameters and to ``data``, arrays by name. Its file is
-    removed when the fit has succeeded.
+    ``settings`` is the estimator with the parameters of a context: a search has those of the estimator
+    it holds. A checkpoint belongs to all parameters and to ``data``, arrays by name; its file is
+    removed when the fit has succeeded. ``max_memory`` limits this machine unless rows are ``remote``.
     """
-    path, verbose = estimator.checkpoint, bool(getattr(estimator, "verbose", 0))
+    path = getattr(settings, "checkpoint", None)
+    max_memory, random_state, time_budget, verbose = (
+        getattr(settings, name, None)
+        for name in ("max_memory", "random_state", "time_budget", "verbose")
+    )
     kept = Checkpoint() if path is None else Checkpoint(path, describe_fit(estimator, data))
     try:
-        deadline = Deadline(estimator.time_budget, time.monotonic() - began + kept.before)
-        random_state = getattr(estimator, "random_state", None)
-        seed = kept.once("seed", lambda: draw_seed(random_state))
-        context = Context(kept, deadline, seed, verbose)
+        context = Context(
+            type(estimator).__name__,
+            kept.once("seed", lambda: draw_seed(random_state)),
+            random_state,
+            Budget.of(None if remote else max_memory),
+            max_memory,
+            Deadline(time_budget, time.monotonic() - began + kept.before),
+            kept,
+            bool(verbose),
+        )
         if kept.before:
-            context.say(f"Going on from {path}: {kept.before:.0f} s of it are done")
+            context.say(f"Resuming from {path}: {kept.before:.0f} s of it are done")
         yield context
         kept.remove()
     finally:
@@ -66,7 +96,7 @@ def open_context(estimator: Any, data: Mapping[str, Sequence[Any]], began: float
 
 
 def check_begun(steps: int, deadline: Deadline) -> None:
-    """Refuse to end a fit whose time was over before a single step was done: there is no result."""
+    """Refuse to end a fit whose time was over before its first step: there is no result."""
     if deadline.limited and not steps:
         raise TimeoutError(
             f"time_budget={deadline.seconds:.3g} s was over before the first step of the solver had "
@@ -75,5 +105,5 @@ def check_begun(steps: int, deadline: Deadline) -> None:
 
 
 def draw_seed(random_state: Any) -> int:
-    """A seed for NumPy's newer generator from scikit-learn's ``random_state``."""
+    """Draw a seed for NumPy's newer generator from scikit-learn's ``random_state``."""
     return int(random_generator(random_state).randint(2**31))

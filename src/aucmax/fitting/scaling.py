@@ -1,4 +1,4 @@
-"""How a fit scales its rows: as the parameters say, or as tuning has chosen."""
+"""Scale the rows of a fit: as the parameters say, or as tuning has chosen."""
 
 from __future__ import annotations
 
@@ -6,18 +6,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from sklearn.preprocessing import StandardScaler
 
-from aucmax.features.scalers import (
-    MetricScaler,
-    QuantileScaler,
-    refuse_tiny,
-    warn_far,
-    with_extremes,
-)
-from aucmax.rows.validation import is_elsewhere, is_sparse
+from aucmax.features.extremes import measure_extremes, refuse_tiny, warn_far
+from aucmax.features.scalers import MetricScaler, QuantileScaler
+from aucmax.rows.interface import Rows, new_standard_scaler
 
-__all__ = ["Scaling", "fit_scaler", "new_scaler", "rounded", "scale_rows"]
+Array = npt.NDArray[Any]
 
 
 @dataclass(frozen=True)
@@ -28,60 +24,54 @@ class Scaling:
     ----------
     standardize : bool or "quantile"
     metric : array of shape (d,) or (d, d), optional
-        What standardised rows are multiplied with.
+        What standardised rows are multiplied by.
     by_distance : bool
-        Whether only differences of rows count, as in kernels of distances: then rows that are not
-        centred do no harm.
+        Whether only differences of rows count, as in kernels of distances. Uncentred rows then do no
+        harm.
     names : sequence of str, optional
-        Names of the columns, for errors.
+        The names of the columns, for errors.
     """
 
     standardize: bool | str
-    metric: np.ndarray | None = None
+    metric: Array | None = None
     by_distance: bool = False
     names: Any = None
 
 
-def new_scaler(X: Any, scaling: Scaling) -> Any:
-    """The scaler for these rows, unfitted; None where they are left as they are."""
+def new_scaler(rows: Rows, scaling: Scaling) -> Any:
+    """Return the unfitted scaler for these rows; None if they are not scaled."""
     plain: Any = None
     if scaling.standardize == "quantile":
         plain = QuantileScaler().set_output(transform="default")
     elif scaling.standardize:
-        # Centring would turn a CSR matrix into a dense one, so that is only scaled.
-        plain = StandardScaler(with_mean=not is_sparse(X)).set_output(transform="default")
+        plain = new_standard_scaler(not rows.sparse)
     return plain if scaling.metric is None else MetricScaler(plain, scaling.metric)
 
 
-def fit_scaler(X: Any, weight: np.ndarray, scaling: Scaling) -> Any:
-    """The scaler for these rows, fitted; None where they are left as they are."""
-    plain = _fit_plain(X, weight, scaling)
+def fit_scaler(rows: Rows, weight: Array, scaling: Scaling) -> Any:
+    """Return the fitted scaler for these rows; None if they are not scaled."""
+    plain = _fit_plain(rows, weight, scaling)
     return plain if scaling.metric is None else MetricScaler(plain, scaling.metric)
 
 
-def _fit_plain(X: Any, weight: np.ndarray, scaling: Scaling) -> Any:
-    if not scaling.by_distance and (is_sparse(X) or not scaling.standardize):
-        warn_far(X, scaling.names)
+def _fit_plain(rows: Rows, weight: Array, scaling: Scaling) -> Any:
+    if not scaling.by_distance and (rows.sparse or not scaling.standardize):
+        warn_far(rows, scaling.names)
     if not scaling.standardize:
-        refuse_tiny(X)
+        refuse_tiny(rows)
         return None
-    scaler = new_scaler(X, Scaling(scaling.standardize))
-    if isinstance(scaler, QuantileScaler):
-        return scaler.fit(X, sample_weight=weight)
-    if is_elsewhere(X):
-        scaler = X.scaler(weight)
-    else:
-        # Only ratios of weights matter to it; tiny or huge ones would underflow or overflow. Equal
-        # ones are left out, since weighing takes twice the time.
-        scaler.fit(X, sample_weight=weight / weight.max() if np.ptp(weight) else None)
-    return rounded(with_extremes(scaler, X, weight, scaling.names))
+    if scaling.standardize == "quantile":
+        scaler = QuantileScaler().set_output(transform="default")
+        return scaler.fit(rows[:] if rows.in_memory else rows, sample_weight=weight)
+    scaler = rows.standard_scaler(weight)
+    return rounded(measure_extremes(scaler, rows, weight, scaling.names))
 
 
 def rounded(scaler: StandardScaler) -> StandardScaler:
-    """The same with mean and scale rounded to a billionth of the scale.
+    """Round mean and scale to a billionth of the scale.
 
-    Rows in another order, or in parts on several machines, give means that differ in their last bits;
-    of those k-means may make quite other landmarks.
+    Rows in another order, or in parts on several machines, give means that differ in their last bits,
+    from which k-means may make quite different landmarks.
 
     >>> scaler = rounded(StandardScaler().fit([[1 / 3], [1.0]]))
     >>> f"{scaler.mean_[0]:.8f} {scaler.scale_[0]:.8f}"
@@ -94,13 +84,6 @@ def rounded(scaler: StandardScaler) -> StandardScaler:
     return scaler
 
 
-def scale_rows(scaler: StandardScaler | QuantileScaler | MetricScaler | None, X: Any) -> Any:
-    """Rows through a fitted scaler; themselves if there is none."""
-    if scaler is None:
-        return X
-    if is_sparse(X) and getattr(getattr(scaler, "scaler", scaler), "with_mean", False):
-        raise ValueError(
-            "X is sparse, and the model was fitted to dense rows, which it centres: pass X.toarray(), "
-            "or fit the model to sparse rows."
-        )
-    return X.scaled_by(scaler) if is_elsewhere(X) else scaler.transform(X)
+def scale_rows(scaler: Any, rows: Rows) -> Rows:
+    """Return rows through a fitted scaler; themselves if there is none."""
+    return rows if scaler is None else rows.scaled(scaler)

@@ -12,8 +12,9 @@ from sklearn.utils.validation import check_is_fitted
 from aucmax.features.kernels import RADIAL
 from aucmax.features.nystroem import NystroemFeatures
 from aucmax.fitting.scaling import scale_rows
-from aucmax.rows.validation import check_labels, check_rows, is_sparse
-from aucmax.runtime.parameters import check_choice, check_number, random_generator
+from aucmax.rows.interface import as_rows, dense
+from aucmax.rows.validation import check_labels, check_rows
+from aucmax.runtime.parameters import COUNT, OneOf, check_value, random_generator
 
 __all__ = ["CVPathDisplay", "ConvergenceDisplay", "LandmarkCoverageDisplay"]
 
@@ -43,9 +44,10 @@ class CVPathDisplay:
     Examples
     --------
     >>> from sklearn.datasets import make_moons
-    >>> from aucmax import CVPathDisplay, KernelAUCClassifierCV
+    >>> from aucmax import CVPathDisplay, KernelAUCClassifier, KernelAUCClassifierCV
     >>> X, y = make_moons(300, noise=0.3, random_state=0)
-    >>> model = KernelAUCClassifierCV(10, n_landmarks=50, random_state=0).fit(X, y)
+    >>> machine = KernelAUCClassifier(preset="paper", n_landmarks=50, random_state=0)
+    >>> model = KernelAUCClassifierCV(machine, Cs=10).fit(X, y)
     >>> CVPathDisplay.from_estimator(model).ax_.get_xlabel()
     'C'
     """
@@ -68,7 +70,7 @@ class CVPathDisplay:
 
     def plot(self, *, ax: Any = None, band: str = "std") -> CVPathDisplay:
         """Draw on ``ax`` or a new figure; a band shows the folds' standard deviation or "range"."""
-        check_choice("band", band, ("std", "range"))
+        check_value("band", band, OneOf("std", "range"))
         ax = _new_axes(1)[0] if ax is None else ax
         self.ax_, self.figure_, self.lines_ = ax, ax.figure, []
         means = self.scores.mean(axis=0)
@@ -143,7 +145,8 @@ class ConvergenceDisplay:
     ) -> ConvergenceDisplay:
         """Plot those ``panels`` that a fitted classifier, or the C path of a search, has recorded."""
         check_is_fitted(estimator)
-        name, tol = type(estimator).__name__, getattr(estimator, "tol", None)
+        held = getattr(estimator, "estimator", None) or estimator  # a search has none of its own
+        name, tol = type(estimator).__name__, getattr(held, "tol", 1e-4)
         if hasattr(estimator, "path_"):
             gammas = list(dict.fromkeys(record.get("gamma") for record in estimator.path_))
             path, Cs = estimator.path_, np.asarray(estimator.Cs_)
@@ -263,7 +266,7 @@ class LandmarkCoverageDisplay:
     ) -> LandmarkCoverageDisplay:
         """Plot the coverage of the rows ``X``, or of ``max_rows`` of them, by the classes ``y``."""
         check_is_fitted(estimator)
-        check_number("max_rows", max_rows, low=1, closed=True, integer=True)
+        check_value("max_rows", max_rows, COUNT)
         feature_map = getattr(estimator, "feature_map_", None)
         if not isinstance(feature_map, NystroemFeatures) or feature_map.kernel not in RADIAL:
             raise ValueError(
@@ -281,8 +284,8 @@ class LandmarkCoverageDisplay:
             drawn = np.sort(random.choice(X.shape[0], max_rows, replace=False))
             X, classes = X[drawn], None if classes is None else classes[drawn]
         with np.errstate(over="ignore", invalid="ignore"):  # checked below
-            rows = scale_rows(estimator.scaler_, X)
-        rows = np.asarray(rows.toarray() if is_sparse(rows) else rows, dtype=np.float64)
+            rows = scale_rows(estimator.scaler_, as_rows(X))[:]
+        rows = dense(rows).astype(np.float64)
         finite = np.isfinite(rows.sum(axis=1))
         if not finite.all():
             raise ValueError(f"row {drawn[finite.argmin()]} of X is too extreme for this model.")

@@ -15,18 +15,18 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from sklearn.utils.sparsefuncs import mean_variance_axis
 from sklearn.utils.validation import check_is_fitted
 
-from aucmax.features.fourier import FourierFeatures
-from aucmax.features.kernels import LandmarkKernel
-from aucmax.features.nystroem import NystroemFeatures
+from aucmax.features.metric import unstretch
 from aucmax.features.scalers import MetricScaler
+from aucmax.fitting.machines import KernelMachine, LinearMachine, SupportMachine
 from aucmax.fitting.scaling import scale_rows
 from aucmax.metrics import roc_auc
-from aucmax.rows.validation import check_labels, check_rows, check_weight, drop_absent, is_sparse
-from aucmax.runtime.parameters import check_number
+from aucmax.rows.interface import as_rows, dense, is_sparse
+from aucmax.rows.validation import check_labels, check_rows, check_weight
+from aucmax.runtime.parameters import COUNT, check_value
 from aucmax.runtime.threads import over_blocks
-from aucmax.tuning import unstretched
 
 __all__ = ["Importance", "mean_squared_gradient", "permutation_importance"]
 
@@ -89,7 +89,7 @@ def mean_squared_gradient(model: Any, X: Any = None, *, sample_weight: Any = Non
     used, shape = np.flatnonzero(owner >= 0), (owner.size, len(names))
     membership = sparse.csr_array((np.ones(used.size), (used, owner[used])), shape=shape)
     weight = check_weight(sample_weight, rows.shape[0])
-    rows, _, weight = drop_absent(rows, None, weight)
+    rows, weight = rows[weight > 0], weight[weight > 0]
     with np.errstate(over="ignore", invalid="ignore"):  # checked below
         squares = _squared_gradients(fitted, rows, membership)
     finite = np.isfinite(squares).all(axis=1)
@@ -105,15 +105,15 @@ def mean_squared_gradient(model: Any, X: Any = None, *, sample_weight: Any = Non
 
 def _squared_gradients(fitted: Any, X: Any, membership: Any) -> np.ndarray:
     """Return the squared derivative of the score by each column of the table, for each row."""
-    coef = np.asarray(getattr(fitted, "coef_", getattr(fitted, "dual_coef_", np.empty((1, 0)))))
-    gradient, rows = _gradient(fitted, coef, X)
+    gradient, rows = _gradient(fitted, X)
     squares = np.empty((rows.shape[0], membership.shape[1]))
 
     def work(block: slice) -> None:
-        by_class = gradient(rows[block].toarray() if is_sparse(rows) else rows[block])
+        by_class = gradient(dense(rows[block]))
         squares[block] = np.mean([each**2 for each in by_class], axis=0) @ membership
 
-    over_blocks(work, rows.shape[0], 8 * (4 * rows.shape[1] + 3 * int(coef.shape[1])))
+    width = int(getattr(fitted, "dual_coef_", rows).shape[1])
+    over_blocks(work, rows.shape[0], 8 * (4 * rows.shape[1] + 3 * width))
     return squares
 
 
@@ -154,7 +154,7 @@ def permutation_importance(
     """
     from sklearn.inspection import permutation_importance as permute
 
-    check_number("n_repeats", n_repeats, low=1, closed=True, integer=True)
+    check_value("n_repeats", n_repeats, COUNT)
     rows, fitted, names, owner = _unwrap(model, X)
     positive = _check_shuffled(model, X, rows, y)
     weight = None if sample_weight is None else check_weight(sample_weight, rows.shape[0])
@@ -212,35 +212,25 @@ def _landmark_rows(model: Any) -> np.ndarray:
     return landmarks if scaler is None else np.asarray(scaler.inverse_transform(landmarks))
 
 
-def _gradient(
-    model: Any, coef: np.ndarray, X: Any
-) -> tuple[Callable[[np.ndarray], Sequence[np.ndarray]], Any]:
+def _gradient(model: Any, X: Any) -> tuple[Callable[[np.ndarray], Sequence[np.ndarray]], Any]:
     """Return a function from dense rows (m, d) to the gradients (m, d) of each score, and its rows."""
-    scaler = getattr(model, "scaler_", None)
-    machine = getattr(model, "feature_map_", model)
-    points = getattr(machine, "landmarks_", getattr(machine, "support_rows_", None))
-    if isinstance(machine, FourierFeatures) or points is not None:
-        metric = scaler.metric if isinstance(scaler, MetricScaler) else None
-        plain = scaler.scaler if isinstance(scaler, MetricScaler) else scaler
-        unit = _deviation(X) if plain is None else 1.0
-        if isinstance(machine, NystroemFeatures):
-            machine = machine.filler(np.float64)
-        elif points is not None:
-            kernel = (machine.kernel, machine.gamma_, machine.degree, machine.coef0)
-            machine = LandmarkKernel(points, *kernel)
-        rows = scale_rows(scaler, X)
-        return lambda Z: [unit * unstretched(g, metric) for g in machine.gradients(Z, coef)], rows
-    if coef.size and coef.shape[1] == X.shape[1]:
+    machine, scaler = getattr(model, "machine_", None), getattr(model, "scaler_", None)
+    if isinstance(machine, LinearMachine):
         unit = _deviation(X) if scaler is None else scaler.scale_
-        return lambda Z: [np.broadcast_to(each * unit, Z.shape) for each in coef], X
-    raise ValueError(
-        f"There is no gradient for {type(model).__name__}, only for classifiers of this package. Use "
-        "permutation_importance."
-    )
+        return lambda Z: [np.broadcast_to(each * unit, Z.shape) for each in machine.coef], X
+    if not isinstance(machine, KernelMachine | SupportMachine):
+        raise ValueError(
+            f"There is no gradient for {type(model).__name__}, only for classifiers of this package. "
+            "Use permutation_importance."
+        )
+    metric = scaler.metric if isinstance(scaler, MetricScaler) else None
+    plain = scaler.scaler if isinstance(scaler, MetricScaler) else scaler
+    unit = _deviation(X) if plain is None else 1.0
+    rows = scale_rows(scaler, as_rows(X))[:]
+    return lambda Z: [unit * unstretch(each, metric) for each in machine.gradients(Z)], rows
 
 
 def _deviation(X: Any) -> np.ndarray:
     if not is_sparse(X):
         return np.asarray(X.std(axis=0))
-    mean = np.asarray(X.mean(axis=0)).ravel()
-    return np.sqrt(np.maximum(np.asarray(X.multiply(X).mean(axis=0)).ravel() - mean**2, 0.0))
+    return np.sqrt(mean_variance_axis(X, axis=0)[1])

@@ -23,7 +23,7 @@ from sklearn.isotonic import isotonic_regression
 from sklearn.utils.validation import check_is_fitted
 
 from aucmax.metrics.scored_rows import Floats, check_scored, check_values, effective_rows
-from aucmax.runtime.parameters import check_choice, warn_user
+from aucmax.runtime.parameters import OneOf, check_value, warn_user
 
 __all__ = ["IsotonicCalibrator", "SigmoidCalibrator", "make_calibrator"]
 
@@ -148,7 +148,7 @@ class IsotonicCalibrator(BaseEstimator):
 
 def make_calibrator(method: str) -> SigmoidCalibrator | IsotonicCalibrator:
     """Return an unfitted calibrator by name: "sigmoid" or "isotonic"."""
-    check_choice("calibration", method, ("sigmoid", "isotonic"))
+    check_value("calibration", method, OneOf("sigmoid", "isotonic"))
     return SigmoidCalibrator() if method == "sigmoid" else IsotonicCalibrator()
 
 

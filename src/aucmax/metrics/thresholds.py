@@ -36,7 +36,7 @@ import numpy as np
 from aucmax.metrics.auc import check_confidence
 from aucmax.metrics.cutoffs import sweep
 from aucmax.metrics.scored_rows import Floats, check_scored, effective_rows, share_interval
-from aucmax.runtime.parameters import LARGEST, check_number
+from aucmax.runtime.parameters import LARGEST, Number, check_value
 
 __all__ = ["Aim", "Threshold", "choose_threshold", "measure_threshold"]
 
@@ -62,7 +62,7 @@ class Aim:
     def __post_init__(self) -> None:
         if self.kind in _KINDS:
             high = math.inf if self.kind in ("cost", "top") else 1.0
-            check_number(f"the aim {self.kind}", self.value, closed=self.kind == "fpr", high=high)
+            check_value(f"the aim {self.kind}", self.value, Number(0.0, high, self.kind == "fpr"))
         elif self.kind != "youden":
             raise ValueError(f"{self.kind!r} is not an aim of a threshold; use {_FORMS}.")
         elif self.value is not None:

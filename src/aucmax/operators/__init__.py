@@ -1,4 +1,4 @@
-"""What a solver may ask of data, wherever that is: in memory, on disk, or made anew in every pass."""
+"""Rows times features as a solver sees them: in memory, on disk, or recomputed in every pass."""
 
 from aucmax.operators.blocks import BlockOperator
 from aucmax.operators.in_memory import FeatureOperator, KernelOperator

@@ -1,31 +1,32 @@
-"""Kernel values that are not in memory: read from disk, or made anew, a block in cache at a time."""
+"""An operator over kernel values that are read from disk or recomputed, a block in cache at a time."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from aucmax.features.kernel_products import Fill, fill_matrix
 from aucmax.features.projection import Projection
 from aucmax.operators.in_memory import FeatureOperator, KernelOperator
 from aucmax.operators.interface import ALL, Operator
 from aucmax.pairs import Floats, Indices
-from aucmax.rows.blocked import Rows
 from aucmax.runtime import compiled
 from aucmax.runtime.threads import Scratch, cache_rows, over_blocks
 
 Array = npt.NDArray[Any]
 
-#: Sums over at most so many rows are kept apart and added in order: the result does not depend on which
-#: thread was first. Fewer rows are cut into so many parts, for threads to end together.
+#: Sums over at most this many rows are kept apart and added in order, so that the result does not
+#: depend on which thread was first. Fewer rows are cut into this many parts, so that threads end
+#: together.
 _SUM_ROWS = 2**15
 _PARTS = 64
 
 
 class BlockOperator:
-    """``F = E P`` of which blocks of ``E`` exist while they are in use, and no longer.
+    """``F = E P``, where blocks of ``E`` exist only while they are in use.
 
     Parameters
     ----------
@@ -34,21 +35,21 @@ class BlockOperator:
     width : int
         ``v``, the number of kernel values of a row.
     projection : Projection, optional
-        None: the kernel values are the features.
+        None if the kernel values are the features.
     fill : callable, optional
-        Puts the kernel values of rows (m, d) into an array (m, v). None: ``X`` is these values.
+        Puts the kernel values of rows (m, d) into an array (m, v). None if ``X`` holds these values.
     room : int
-        Rows whose kernel values may be copied to memory.
+        The number of rows whose kernel values may be copied to memory.
     cost : float
-        Of a pass, by that of one over the same values in memory.
+        The time of a pass, relative to one over the same values in memory.
     """
 
     def __init__(
         self,
-        X: Rows,
+        X: Any,
         width: int,
         projection: Projection | None = None,
-        fill: Callable[[Any, Array], Array] | None = None,
+        fill: Fill | None = None,
         room: int = 0,
         cost: float = 10.0,
     ) -> None:
@@ -104,7 +105,7 @@ class BlockOperator:
         )
 
     def _blocks(self, rows: slice) -> Iterator[tuple[slice, Array]]:
-        """Blocks of kernel values that fit the cache, each valid until the next."""
+        """Yield blocks of kernel values that fit the cache; each is valid until the next."""
         for start in range(rows.start, rows.stop, self._block_rows):
             part = slice(start, min(start + self._block_rows, rows.stop))
             X = self._X[part]
@@ -117,10 +118,4 @@ class BlockOperator:
         X: Array = self._X[index]
         if self._fill is None:
             return X
-        out, fill = np.empty((len(X), self._width), dtype=self._dtype), self._fill
-
-        def work(rows: slice) -> None:
-            fill(X[rows], out[rows])
-
-        over_blocks(work, len(X), self._width * self._dtype.itemsize)
-        return out
+        return fill_matrix(self._fill, X, self._width, self._dtype)

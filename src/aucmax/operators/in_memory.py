@@ -1,4 +1,4 @@
-"""Features, or kernel values, held in memory."""
+"""Operators over features, or kernel values, in memory."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy.typing as npt
 from aucmax.features.projection import Projection
 from aucmax.operators.interface import ALL, Operator
 from aucmax.pairs import Floats, Indices
-from aucmax.rows.validation import is_sparse
+from aucmax.rows.interface import block_bytes, dense, is_sparse
 from aucmax.runtime import compiled
 from aucmax.runtime.threads import over_blocks
 
@@ -19,26 +19,24 @@ Array = npt.NDArray[Any]
 #: Float32 sums stay short: partial products over this many rows are added in float64.
 _SUM_ROWS = 4096
 
-#: A matrix of so many bytes times up to so many columns goes through compiled loops, which sum in
-#: float64 as they read float32. Coefficients over landmarks are large and cancel, the more the larger
-#: C: with float32 sums fits on covtype (80,000 rows, C = 1600) stall with an objective that is off by
-#: 1e-4, and AUCs of folds at the largest C by 3e-4. 200,000 x 1600 values times one column take 43 ms
-#: (BLAS in float32: 38), times four 82 (BLAS: three times those of one); back, 48 and 100.
+#: A matrix of at least this many bytes times up to this many vectors goes through compiled loops, which
+#: read float32 and sum in float64. Coefficients over landmarks are large and cancel, the more the
+#: larger C is: with float32 sums, fits on covtype (80,000 rows, C = 1600) stall with an objective that
+#: is off by 1e-4, and AUCs of folds at the largest C are off by 3e-4. 200,000 x 1600 values times one
+#: vector take 43 ms (BLAS in float32: 38), times four 82 (BLAS: three times as long as one); back, 48
+#: and 100.
 _THIN_SCORES = 12
 _THIN_PULLBACK = 6
 _THIN_BYTES = 2**25
 
 
 class FeatureOperator:
-    """Features held as they are: a dense array or a CSR matrix of shape (n, r)."""
+    """Features in memory: a dense array or a CSR matrix of shape (n, r)."""
 
     def __init__(self, features: Any) -> None:
         self._features = features
         self.n_rows, self.n_columns = features.shape
-        self._sparse = is_sparse(features)
-        parts = (features.data, features.indices, features.indptr) if self._sparse else (features,)
-        self.nbytes = sum(part.nbytes for part in parts)
-        self.room = self.n_rows
+        self.nbytes, self.room = block_bytes(features), self.n_rows
 
     def scores(self, coef: Floats) -> Floats:
         return _columns_product(self._features, coef)
@@ -47,8 +45,7 @@ class FeatureOperator:
         return _rows_product(self._features, gradient)
 
     def rows(self, index: Indices, columns: slice = ALL) -> Array:
-        chosen: Array = self._features[index][:, columns]
-        return chosen.toarray() if self._sparse else chosen  # type: ignore[attr-defined]
+        return dense(self._features[index][:, columns])
 
     def restricted(self, index: Indices) -> Operator:
         return FeatureOperator(self._features[index])
@@ -118,7 +115,7 @@ def _rows_product(matrix: Any, gradient: Floats) -> Floats:
 
 
 def _is_thin(matrix: Any, n_columns: int, most: int) -> bool:
-    """Whether compiled loops are to multiply: they sum in float64, and are worth compiling."""
+    """Whether to multiply by compiled loops, which sum in float64."""
     if is_sparse(matrix) or n_columns > most:
         return False
     return bool(matrix.nbytes >= _THIN_BYTES and matrix.flags.c_contiguous)

@@ -1,16 +1,17 @@
-"""What a solver may ask of data: products with a feature matrix it never sees.
+"""What a solver may ask of the data: products with a feature matrix that it never sees.
 
-A solver knows ``n`` rows and ``r`` columns of features ``F`` through four methods and two numbers:
+A solver knows the features ``F`` of ``n`` rows and ``r`` columns through four methods and two numbers:
 
 * ``scores(W)``, (r, k) -> (n, k): ``F @ W``
 * ``pullback(G)``, (n, k) -> (r, k): ``F.T @ G``
 * ``rows(index, columns)``: some rows of ``F``, dense, or some columns of them, for a preconditioner
-* ``restricted(index)``: an operator of some rows alone, copied to memory, for many products that see no
-  other; None if there is no room for them
+* ``restricted(index)``: an operator over some rows alone, copied to memory, for many products with
+  them; None if there is no room
 * ``nbytes``: what one pass over the data (one call of either product) costs, in bytes read from memory
-* ``room``: rows that may be copied to memory
+* ``room``: the number of rows that may be copied to memory
 
-Products take and give float64; what lies between is in the dtype of the data.
+Products take and return float64; in between they use the dtype of the data. To add an operator, write a
+class with these members and choose it in ``placement.py``.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ ALL = slice(None)
 
 
 class Operator(Protocol):
-    """The seam between solvers and data; see the module's text."""
+    """The seam between solvers and data; see the module's docstring."""
 
     n_rows: int
     n_columns: int

@@ -16,11 +16,14 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
-from aucmax.estimators.baselines import KernelRankSVM, OAMClassifier, SOLAMClassifier
-from aucmax.estimators.classifiers import KernelAUCClassifier, LinearAUCClassifier
+from aucmax.estimators.kernel import KernelAUCClassifier
+from aucmax.estimators.linear import LinearAUCClassifier
+from aucmax.estimators.online import OAMClassifier, SOLAMClassifier
+from aucmax.estimators.rank_svm import KernelRankSVM
 from aucmax.estimators.search import KernelAUCClassifierCV, LinearAUCClassifierCV
 from aucmax.estimators.streaming import SGDAUCClassifier
 from aucmax.features.nystroem import NystroemFeatures
+from aucmax.fitting.grids import PAPER_C, PAPER_LAMBDA
 
 Grid = dict[str, list[float]]
 
@@ -30,13 +33,11 @@ LANDMARKS = 1600
 #: The share of the rows that the subsampled RankSVM learns from.
 _FIFTH = 0.2
 
-#: The paper's grids, with C in the paper's unit; :func:`_costs` converts it.
-_C_WIDE = 2.0 ** np.arange(-15, 11)
+#: The paper's other grids, with C in the paper's unit; :func:`_costs` converts it.
 _C_NARROW = 2.0 ** np.arange(-5, 6)
 _C_ONLINE = [2.0**k for k in range(-10, 11)]
 _RBF_GAMMA = [2.0**k for k in range(-6, 0)]
 _FOURIER_GAMMA = [1.0, 0.1, 0.01]
-_LAMBDA = [1e-10, 1e-9, 1e-8, 1e-7]
 _ZETA = [float(z) for z in range(1, 101, 9)]
 _RADIUS = [10.0**k for k in range(-1, 6)]
 
@@ -88,6 +89,11 @@ def _on_features(learner: Any) -> Pipeline:
     return Pipeline([("scale", StandardScaler()), ("map", NystroemFeatures()), ("rank", learner)])
 
 
+def _path(**params: Any) -> KernelAUCClassifierCV:
+    """Return the search of a kernel machine with the paper's settings and some of its own."""
+    return KernelAUCClassifierCV(KernelAUCClassifier(preset="paper", **params))
+
+
 _EMBEDDING = (
     "Our landmarks are the rows nearest to the k-means centres, we cluster at most 25 rows per "
     "landmark, and we drop eigenvalues up to 1e-6 of the largest; the paper gives neither the number "
@@ -99,7 +105,7 @@ _ALL = (
         "RBF-RankSVM",
         KernelRankSVM(),
         lambda y: {"gamma": _RBF_GAMMA, "C": _costs(_C_NARROW, y)},
-        KernelAUCClassifierCV(gamma=1.0, standardize=False),
+        _path(gamma=1.0, standardize=False),
         "We solve it by truncated Newton in the kernel's inner product; the paper uses the solver of "
         "Kuo, Lee and Lin (2014) and does not give its stopping rule.",
     ),
@@ -107,43 +113,43 @@ _ALL = (
         "RBF-RankSVM (subsample)",
         KernelRankSVM(subsample=_FIFTH),
         lambda y: {"gamma": _RBF_GAMMA, "C": _costs(_C_NARROW, y, _FIFTH)},
-        KernelAUCClassifierCV(gamma=1.0, standardize=False),
+        _path(gamma=1.0, standardize=False),
         "We sample a fifth of the rows of each class; the paper samples a fifth at random.",
     ),
     Method(
         "Linear RankSVM",
         LinearAUCClassifier(),
-        lambda y: {"C": _costs(_C_WIDE, y)},
+        lambda y: {"C": _costs(PAPER_C, y)},
         LinearAUCClassifierCV(),
         "We solve to 1e-4 of the minimum; the paper does not give the stopping rule of PRSVM+.",
     ),
     Method(
         "RFAUC",
         KernelAUCClassifier(preset="paper", feature_map="fourier"),
-        lambda y: {"gamma": _FOURIER_GAMMA, "C": _costs(_C_WIDE, y)},
-        KernelAUCClassifierCV(gamma=1.0, feature_map="fourier"),
+        lambda y: {"gamma": _FOURIER_GAMMA, "C": _costs(PAPER_C, y)},
+        _path(gamma=1.0, feature_map="fourier"),
         "We read the paper's gamma of 1, 10, 100 as a width, exp(-||x - y||^2 / gamma); as a factor, "
         "it would make every kernel value of standardised data vanish.",
     ),
     Method(
         "NBAUC",
         KernelAUCClassifier(preset="paper"),
-        lambda y: {"C": _costs(_C_WIDE, y)},
-        KernelAUCClassifierCV(),
+        lambda y: {"C": _costs(PAPER_C, y)},
+        _path(),
         _EMBEDDING,
     ),
     Method(
         "NSAUC",
         KernelAUCClassifier(preset="paper", solver="sgd"),
-        lambda y: {"C": [1.0 / (value * np.asarray(y).size) for value in _LAMBDA]},
-        KernelAUCClassifierCV(solver="sgd", n_jobs=-1),
+        lambda y: {"C": [1.0 / (value * np.asarray(y).size) for value in PAPER_LAMBDA]},
+        _path(solver="sgd").set_params(n_jobs=-1),
         "The paper gives no t0, skips or epochs: our first step is 1 over the mean squared norm of the "
         f"rows, both skips are 16, and there are 20 epochs of n steps. {_EMBEDDING}",
     ),
     Method(
         "NSVMSGD2",
         _on_features(SGDAUCClassifier(average=False)),
-        lambda y: {"rank__alpha": _LAMBDA},
+        lambda y: {"rank__alpha": PAPER_LAMBDA.tolist()},
         None,
         "As NSAUC, without the average.",
     ),

@@ -20,7 +20,7 @@ from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid, StratifiedKFold
 from sklearn.preprocessing import StandardScaler
 
-from aucmax.estimators.baselines import KernelRankSVM
+from aucmax.estimators.rank_svm import KernelRankSVM
 from aucmax.metrics import roc_auc, roc_auc_interval
 from aucmax.paper import published
 from aucmax.paper.data import Dataset, Split, load_dataset
@@ -249,7 +249,7 @@ def _search_path(
     few = _sample(len(split.y_train), rows, cell.seed)
     X, y = split.X_train[few], split.y_train[few]
     if exact:
-        search.set_params(landmarks=np.unique(X, axis=0))
+        search.set_params(estimator__landmarks=np.unique(X, axis=0))
     search.fit(X, y)
     return {name: float(getattr(search, f"{name}_")) for name in grid}
 

@@ -42,23 +42,13 @@ FORMAT = 2
 
 _MANIFEST, _MODEL = "manifest.json", "model.skops"
 _SCHEMA = "schema.json"  # the member of a skops file that names types
-
-#: Old and new modules of types that have moved: a file names each type by its module at the time.
-_MOVED = {
-    "aucmax._scaling": "aucmax.features.scalers",
-    "aucmax.baselines": "aucmax.estimators.baselines",
-    "aucmax.calibration": "aucmax.metrics.calibration",
-    "aucmax.classifiers": "aucmax.estimators.classifiers",
-    "aucmax.search": "aucmax.estimators.search",
-    "aucmax.streaming": "aucmax.estimators.streaming",
-    "aucmax.thresholds": "aucmax.metrics.thresholds",
-}
-
-#: Types that a file may hold besides those that skops trusts, by module. A type that moves needs an
-#: entry in ``_MOVED``, so that older files still load.
+#: Types that a file may hold besides those that skops trusts, by their present module. A file of an
+#: earlier version names some of ours by another module.
 _TRUSTED_BY_MODULE = {
-    "aucmax.estimators.baselines": ("KernelRankSVM", "OAMClassifier", "SOLAMClassifier"),
-    "aucmax.estimators.classifiers": ("KernelAUCClassifier", "LinearAUCClassifier"),
+    "aucmax.estimators.kernel": ("KernelAUCClassifier",),
+    "aucmax.estimators.linear": ("LinearAUCClassifier",),
+    "aucmax.estimators.online": ("OAMClassifier", "SOLAMClassifier"),
+    "aucmax.estimators.rank_svm": ("KernelRankSVM",),
     "aucmax.estimators.search": ("KernelAUCClassifierCV", "LinearAUCClassifierCV"),
     "aucmax.estimators.streaming": ("SGDAUCClassifier",),
     "aucmax.features.fourier": ("FourierFeatures",),
@@ -75,6 +65,12 @@ _TRUSTED_BY_MODULE = {
         *("RepeatedKFold", "RepeatedStratifiedKFold", "ShuffleSplit", "StratifiedGroupKFold"),
         *("StratifiedKFold", "StratifiedShuffleSplit", "TimeSeriesSplit"),
     ),
+}
+_HOMES = {
+    name: home
+    for home, names in _TRUSTED_BY_MODULE.items()
+    for name in names
+    if home.startswith("aucmax.")
 }
 TRUSTED = frozenset(f"{home}.{name}" for home, names in _TRUSTED_BY_MODULE.items() for name in names)
 
@@ -218,7 +214,8 @@ def _describe(model: Any) -> dict[str, Any]:
         columns = [{"name": name} for name in getattr(model, "feature_names_in_", default)]
     if training is None:
         last = model[-1] if hasattr(model, "named_steps") else model
-        training = {"random_state": getattr(last, "random_state", None)}
+        held = getattr(last, "estimator", None) or last  # a search has the seed of its estimator
+        training = {"random_state": getattr(held, "random_state", None)}
     return {"classes": getattr(model, "classes_", None), "columns": columns, "training": training}
 
 
@@ -349,18 +346,20 @@ def _with_current_modules(data: bytes) -> bytes:
     """
 
     def renamed(node: dict[str, Any]) -> dict[str, Any]:
-        module = node.get("__module__")
-        return node | {"__module__": _MOVED[module]} if module in _MOVED else node
+        home = _HOMES.get(str(node.get("__class__")))
+        ours = home is not None and str(node.get("__module__")).startswith("aucmax.")
+        return node | {"__module__": home} if ours else node
 
     with suppress(Exception), zipfile.ZipFile(io.BytesIO(data)) as file:
-        schema = file.read(_SCHEMA)
-        if any(f'"{module}"'.encode() in schema for module in _MOVED):
-            current = json.dumps(json.loads(schema, object_hook=renamed))
-            out = io.BytesIO()
-            with zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as copy:
-                for name in file.namelist():
-                    copy.writestr(name, current if name == _SCHEMA else file.read(name))
-            return out.getvalue()
+        schema = file.read(_SCHEMA).decode()
+        current = json.dumps(json.loads(schema, object_hook=renamed))
+        if current == json.dumps(json.loads(schema)):
+            return data
+        out = io.BytesIO()
+        with zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as copy:
+            for name in file.namelist():
+                copy.writestr(name, current if name == _SCHEMA else file.read(name))
+        return out.getvalue()
     return data
 
 

@@ -32,9 +32,10 @@ from aucmax.features.scalers import MetricScaler, QuantileScaler
 from aucmax.persistence.onnx_graph import Graph, OnnxError, library
 from aucmax.persistence.onnx_parts import parts_of, probability, score_of
 from aucmax.reading.frames import as_frame
-from aucmax.rows.validation import is_sparse, refuse_odd
+from aucmax.rows.interface import dense
+from aucmax.rows.validation import refuse_odd
 from aucmax.runtime.output_files import replacing
-from aucmax.runtime.parameters import check_choice, warn_user
+from aucmax.runtime.parameters import OneOf, check_value, warn_user
 from aucmax.tables.columns import normal_frame
 
 __all__ = ["OnnxError", "to_onnx"]
@@ -89,7 +90,7 @@ def to_onnx(
     >>> [each.name for each in graph.graph.output]  # doctest: +SKIP
     ['score']
     """
-    check_choice("input_type", input_type, ("float32", "float64"))
+    check_value("input_type", input_type, OneOf("float32", "float64"))
     check_is_fitted(model)
     graph = _build(model, input_type)
     made = graph.model(_metadata(model))
@@ -242,7 +243,7 @@ def _wide(rows: Any) -> np.ndarray:
     """Return rows as a dense float64 array."""
     refuse_odd("X", rows)
     try:
-        plain = np.asarray(rows.toarray() if is_sparse(rows) else rows)
+        plain = dense(rows)
         refuse_odd("X", plain)
         return plain.astype(np.float64, copy=False)
     except (OverflowError, TypeError, ValueError) as error:

@@ -11,16 +11,14 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 
-from aucmax.estimators.baselines import KernelRankSVM
-from aucmax.estimators.kernel_scores import KernelScores
-from aucmax.estimators.ranking import LinearScores
-from aucmax.features.fourier import FourierFeatures
-from aucmax.features.kernels import BOTH
+from aucmax.features.fourier import FourierFeatures, FourierMap
+from aucmax.features.kernels import KernelSpec
 from aucmax.features.nystroem import NystroemFeatures
 from aucmax.features.scalers import MetricScaler, QuantileScaler
+from aucmax.fitting.machines import KernelMachine, LinearMachine, SupportMachine
 from aucmax.metrics.calibration import SIGMOID_END, TILT, IsotonicCalibrator, SigmoidCalibrator
 from aucmax.persistence.onnx_graph import Graph, OnnxError
-from aucmax.rows.validation import is_sparse
+from aucmax.rows.interface import dense
 
 
 def parts_of(table: ColumnTransformer) -> list[tuple[str, Any, list[int]]]:
@@ -60,7 +58,7 @@ def transformed(graph: Graph, part: Any, value: Any) -> str:
         (SimpleImputer, _imputed),
         (OneHotEncoder, _one_hot),
         (NystroemFeatures, _nystroem),
-        (FourierFeatures, _waves),
+        (FourierFeatures, _fourier),
     )
     for kind, build in known:
         if isinstance(part, kind):
@@ -182,7 +180,7 @@ def _encoded(encoder: OneHotEncoder, column: int) -> np.ndarray:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about column names and, on purpose, an unseen level
         out = encoder.transform(rows if any(text) else rows.astype(np.float64))
-    out = np.asarray(out.toarray() if is_sparse(out) else out, dtype=np.float64)
+    out = dense(out).astype(np.float64)
     pooled = getattr(encoder, "infrequent_categories_", [None] * len(known))
     dropped = [None] * len(known) if encoder.drop_idx_ is None else encoder.drop_idx_
     widths = [
@@ -202,18 +200,19 @@ def score_of(graph: Graph, model: Any, value: Any) -> str:
         return score_of(graph, model[-1], value)
     if hasattr(model, "preprocessor_") and hasattr(model, "model_"):
         return score_of(graph, model.model_, transformed(graph, model.preprocessor_, value))
-    if isinstance(model, KernelRankSVM):
-        rows = _scaled(graph, model.scaler_, value)
-        score = _kernel_product(graph, model, rows, model.support_rows_, model.dual_coef_.T)
-    elif isinstance(model, KernelScores):
-        rows = _scaled(graph, model.scaler_, value)
-        features, coef = model.feature_map_, model.dual_coef_.T
-        if isinstance(features, FourierFeatures):
-            score = graph.add("MatMul", _waves(graph, features, rows), coef)
+    machine = getattr(model, "machine_", None)
+    if isinstance(machine, LinearMachine):
+        score = graph.add("MatMul", value, machine.coef.T)
+    elif isinstance(machine, SupportMachine):
+        rows, coef = _scaled(graph, machine.scaler, value), machine.dual_coef.T
+        score = _kernel_product(graph, machine.spec, rows, machine.support_rows, coef)
+    elif isinstance(machine, KernelMachine):
+        rows, coef = _scaled(graph, machine.scaler, value), machine.dual_coef.T
+        fitted = machine.feature_map.map
+        if isinstance(fitted, FourierMap):
+            score = graph.add("MatMul", _waves(graph, fitted, rows), coef)
         else:
-            score = _kernel_product(graph, features, rows, features.landmarks_, coef)
-    elif isinstance(model, LinearScores):
-        score = graph.add("MatMul", value, model.coef_.T)
+            score = _kernel_product(graph, fitted.spec, rows, fitted.landmarks, coef)
     else:
         raise OnnxError(
             f"to_onnx takes a classifier of aucmax, or a pipeline of one; got {type(model).__name__}."
@@ -221,36 +220,37 @@ def score_of(graph: Graph, model: Any, value: Any) -> str:
     return graph.add("Add", score, model.intercept_)
 
 
-def _waves(graph: Graph, features: FourierFeatures, rows: str) -> str:
+def _waves(graph: Graph, fitted: FourierMap, rows: str) -> str:
     """Return random Fourier features."""
-    angles = graph.add("MatMul", rows, features.frequencies_)
+    angles = graph.add("MatMul", rows, fitted.frequencies)
     # A shifted sine, because not every runtime has the cosine in double.
-    shift = features.offsets_.astype(np.float64) + np.pi / 2
+    shift = fitted.offsets.astype(np.float64) + np.pi / 2
     return graph.add(
         "Mul", graph.add("Sin", graph.add("Add", angles, shift)), np.sqrt(2.0 / shift.size)
     )
 
 
+def _fourier(graph: Graph, features: FourierFeatures, rows: str) -> str:
+    return _waves(graph, features.map, rows)
+
+
 def _nystroem(graph: Graph, features: NystroemFeatures, rows: str) -> str:
-    return _kernel_product(graph, features, rows, features.landmarks_, features.projection_)
+    return _kernel_product(graph, features.spec, rows, features.landmarks_, features.projection_)
 
 
-def _kernel_product(graph: Graph, kernel: Any, rows: str, points: np.ndarray, coef: np.ndarray) -> str:
+def _kernel_product(
+    graph: Graph, spec: KernelSpec, rows: str, points: np.ndarray, coef: np.ndarray
+) -> str:
     """Return ``k(X, U) @ coef`` for a kernel of ``features/kernels.py``."""
     if not len(points):  # an exact machine without support rows
         points, coef = np.zeros((1, points.shape[1])), np.zeros((1, coef.shape[1]))
     points = points.astype(np.float64)
-    kernels = [(kernel.kernel, kernel.gamma_)]
-    if kernel.kernel == BOTH:
-        kernels = [("rbf", kernel.gamma_), ("laplacian", kernel.gamma_l1_)]
-    values = [_kernel_values(graph, kernel, name, gamma, points, rows) for name, gamma in kernels]
+    values = [_kernel_values(graph, part, points, rows) for part in spec.parts]
     return graph.add("MatMul", graph.joined(values), coef)
 
 
-def _kernel_values(
-    graph: Graph, kernel: Any, name: str, gamma: float, points: np.ndarray, rows: str
-) -> str:
-    if name == "rbf":
+def _kernel_values(graph: Graph, spec: KernelSpec, points: np.ndarray, rows: str) -> str:
+    if spec.name == "rbf":
         # Centred rows and landmarks keep more digits of their distance.
         centre = points.mean(axis=0)
         rows, points = graph.add("Sub", rows, centre), points - centre
@@ -258,12 +258,12 @@ def _kernel_values(
         products = graph.add("MatMul", rows, 2.0 * points.T)
         below = graph.add("Sub", products, (points**2).sum(axis=1))
         distance = graph.add("Min", graph.add("Sub", below, squares), 0.0)
-        return graph.add("Exp", graph.add("Mul", distance, gamma))
-    if name == "laplacian":
-        return graph.add("Exp", graph.add("Mul", _manhattan(graph, rows, points), -gamma))
-    if name == "polynomial":
-        products = graph.add("MatMul", rows, gamma * points.T)
-        return graph.add("Pow", graph.add("Add", products, kernel.coef0), kernel.degree)
+        return graph.add("Exp", graph.add("Mul", distance, spec.gamma))
+    if spec.name == "laplacian":
+        return graph.add("Exp", graph.add("Mul", _manhattan(graph, rows, points), -spec.gamma))
+    if spec.name == "polynomial":
+        products = graph.add("MatMul", rows, spec.gamma * points.T)
+        return graph.add("Pow", graph.add("Add", products, spec.coef0), spec.degree)
     return graph.add("MatMul", rows, points.T)
 
 

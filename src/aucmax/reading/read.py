@@ -19,7 +19,7 @@ import polars as pl
 from aucmax.reading import columnar, delimited, libsvm
 from aucmax.reading.byte_streams import TableFile, file_hash, find_table
 from aucmax.reading.frames import RowError, TableError, check_names
-from aucmax.runtime.parameters import check_number
+from aucmax.runtime.parameters import COUNT, check_value
 
 __all__ = ["column_names", "file_hash", "located", "read_table", "table_batches"]
 
@@ -87,7 +87,7 @@ def table_batches(
     ...     [part["b"].to_list() for part in table_batches(path, rows=2)]
     [[2, 4], [6]]
     """
-    check_number("rows", rows, low=1, closed=True, integer=True)
+    check_value("rows", rows, COUNT)
     file = find_table(path)
     _check_columns(file, columns)
     if file.format == "text":

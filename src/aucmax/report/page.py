@@ -21,7 +21,7 @@ from aucmax.report.column_table import column_rows, confident_mistakes, missing_
 from aucmax.report.curves import DRAWS, Cuts, make_cuts, roc_band, score_histogram, slider_stops
 from aucmax.report.words import count, percent
 from aucmax.runtime.output_files import replacing
-from aucmax.runtime.parameters import check_number
+from aucmax.runtime.parameters import COUNT, check_value
 from aucmax.tables import TableModel
 from aucmax.tables.evaluation_rows import EvaluationRows, evaluation_rows
 
@@ -60,10 +60,10 @@ def write_report(
     >>> import numpy as np
     >>> import polars as pl
     >>> from pathlib import Path
-    >>> from aucmax import fit_table, write_report
+    >>> from aucmax import KernelAUCClassifier, fit_table, write_report
     >>> x = np.random.default_rng(0).normal(size=300)
     >>> table = pl.DataFrame({"size": x, "sold": np.where(np.abs(x) > 1.2, "yes", "no")})
-    >>> model = fit_table(table, "sold", n_landmarks=30)
+    >>> model = fit_table(table, "sold", estimator=KernelAUCClassifier(n_landmarks=30))
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = write_report(model, table, Path(folder, "report.html"))
     ...     path.read_text(encoding="utf-8").startswith("<!doctype html>")
@@ -75,7 +75,7 @@ def write_report(
             "fit_table(table, target) or TableModel().fit(X, y), or load one with load_model(path)."
         )
     check_is_fitted(model, "model_")
-    check_number("max_rows", max_rows, low=1, closed=True, integer=True)
+    check_value("max_rows", max_rows, COUNT)
     path = Path(path)
     if not path.absolute().parent.is_dir():
         raise FileNotFoundError(f"There is no folder {path.parent} to save {path.name} in.")

@@ -1,7 +1,7 @@
-"""Rows for a fit from where they are: a mapped array, a file or folder of files, any blocks.
+"""Rows that are not arrays: a mapped array, a file, a folder of Parquet files, an iterable of blocks.
 
-What is no array is read once, block by block: checked, its labels and weights kept in memory, its
-numbers written to a temporary file from which any rows can be read again. A second reading, which might
+A source is read once, block by block. Its numbers are checked and written to a temporary file, from
+which any rows can be read again; labels and weights stay in memory. A second reading, which might
 differ from the first, does not happen.
 """
 
@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from aucmax.rows.blocked import MappedRows, Rows, RowWriter
+from aucmax.rows.interface import slices
+from aucmax.rows.stored import MappedRows, RowWriter, StoredRows
 from aucmax.rows.validation import refuse_odd
 
 Array = npt.NDArray[Any]
@@ -34,57 +35,61 @@ _PARTS = ("*.parquet", "*.pq")
 
 @dataclass(frozen=True)
 class Source:
-    """What has been read: rows that stay where they are, labels, weights (or None) and names."""
+    """Rows that stay in a file, with their labels, weights (or None) and column names (or None)."""
 
-    rows: Rows
-    y: Array
-    weight: Array | None
+    rows: StoredRows
+    y: Any
+    weight: Any
     names: list[str] | None
 
 
 def is_source(X: Any) -> bool:
-    """Whether rows come from a file, or in blocks, and not as an array or frame."""
+    """Whether X is a file, a mapped array or an iterable of blocks instead of an array or frame."""
     if isinstance(X, str | Path | np.memmap):
         return True
     return isinstance(X, Iterable) and not hasattr(X, "__array__") and not hasattr(X, "__len__")
 
 
+def is_dask(X: Any) -> bool:
+    """Whether X is a Dask collection, by the module of its class: Dask need not be installed."""
+    return type(X).__module__.split(".")[0] in ("dask", "dask_expr")
+
+
 @contextmanager
-def open_rows(X: Any, y: Any, sample_weight: Any, wanted: bool = True) -> Iterator[Source | None]:
-    """Rows to fit to, None if they are an array; what was written for them is gone afterwards."""
-    if not wanted or not is_source(X):
-        yield None
-    elif isinstance(X, np.memmap):
-        yield _checked(Source(MappedRows(_check_mapped(X)), y, sample_weight, None))
-    else:
-        from aucmax.reading.read import located
+def open_source(X: Any, y: Any, sample_weight: Any) -> Iterator[Source]:
+    """Read a source; the temporary file it may need is removed afterwards."""
+    if isinstance(X, np.memmap):
+        rows = _stored(_mapped(X))
+        for part, block in rows.blocks(BLOCK_ROWS):
+            _check_finite(block, part.start, None)
+        yield Source(rows, y, sample_weight, None)
+        return
+    from aucmax.reading.read import located
 
-        with tempfile.TemporaryDirectory(prefix="aucmax-") as folder:
-            one_file = isinstance(X, str | Path) and Path(X).is_file()
-            with located(X if one_file else None):
-                source = _written(X, y, sample_weight, Path(folder) / "rows")
-            yield source
+    with tempfile.TemporaryDirectory(prefix="aucmax-") as folder:
+        one_file = isinstance(X, str | Path) and Path(X).is_file()
+        with located(X if one_file else None):
+            source = _written(X, y, sample_weight, Path(folder) / "rows")
+        yield source
 
 
-def _check_mapped(X: np.memmap[Any, Any]) -> np.memmap[Any, Any]:
+def _stored(storage: Any) -> StoredRows:
+    return StoredRows(storage, storage.dtype)
+
+
+def _mapped(X: np.memmap[Any, Any]) -> MappedRows:
     if X.ndim != 2:
         raise ValueError(f"X must have two dimensions, rows and columns; its shape is {X.shape}.")
     if X.dtype.kind not in "biuf":
         what = "complex" if X.dtype.kind == "c" else f"of dtype {X.dtype}"
-        raise ValueError(f"X must hold real numbers; the mapped array given is {what}.")
-    return X
-
-
-def _checked(source: Source) -> Source:
-    for start in range(0, source.rows.shape[0], BLOCK_ROWS):
-        check_finite(source.rows[start : start + BLOCK_ROWS], start, None)
-    return source
+        raise ValueError(f"X must hold real numbers; the mapped array is {what}.")
+    return MappedRows(X)
 
 
 def row_blocks(
     source: Any, target: str | None = None, *, weight: str | None = None, rows: int = BLOCK_ROWS
 ) -> Iterator[tuple[Array, ...]]:
-    """Blocks of rows of a file or folder, for ``partial_fit`` or a loop of your own.
+    """Read a file or folder in blocks of rows, for ``partial_fit`` or a loop of your own.
 
     Parameters
     ----------
@@ -92,11 +97,11 @@ def row_blocks(
         A file as ``aucmax train`` reads it (CSV, Parquet and so on; numbers only), or a folder of
         Parquet files.
     target : str, optional
-        The column of labels. Without one, blocks are of features alone.
+        The column of labels. Without it, blocks hold features alone.
     weight : str, optional
         The column of weights.
     rows : int, default=65536
-        Rows of a block.
+        Rows in a block.
 
     Yields
     ------
@@ -123,12 +128,12 @@ def row_blocks(
 
 
 def source_blocks(X: Any, names: list[str] | None) -> Iterator[Array]:
-    """Features alone, of rows to be scored."""
+    """Read the features of a source block by block, to score them."""
     if isinstance(X, np.memmap):
-        rows = MappedRows(_check_mapped(X))
-        for start in range(0, X.shape[0], BLOCK_ROWS):
-            block = rows[start : start + BLOCK_ROWS]
-            check_finite(block, start, names)
+        rows = _mapped(X)
+        for part in slices(X.shape[0], BLOCK_ROWS):
+            block = rows[part]
+            _check_finite(block, part.start, names)
             yield block
     elif isinstance(X, str | Path):
         for _, block, _, _ in _file_blocks(Path(X), None, None, names, BLOCK_ROWS):
@@ -139,87 +144,80 @@ def source_blocks(X: Any, names: list[str] | None) -> Iterator[Array]:
 
 
 def _written(X: Any, y: Any, sample_weight: Any, path: Path) -> Source:
-    if isinstance(X, str | Path):
-        if not isinstance(y, str):
-            raise ValueError(
-                f"y must be the name of the column of labels when X is a file; got {type(y).__name__}. "
-                f'Use fit({str(X)!r}, "target").'
-            )
-        if sample_weight is not None and not isinstance(sample_weight, str):
-            raise ValueError("sample_weight must be the name of a column when X is a file, or None.")
-        blocks: Iterator[Block] = _file_blocks(Path(X), y, sample_weight, None, BLOCK_ROWS)
-    else:
-        if y is not None or sample_weight is not None:
-            raise ValueError(
-                "Blocks bring their own labels: they must be (X, y), or (X, y, weight), and y and "
-                "sample_weight of fit None."
-            )
-        blocks = _given_blocks(X)
+    """Copy the features of a source to a file of numbers."""
     labels: list[Any] = []
     weights: list[Any] = []
-    names, count = None, 0
     writer: RowWriter | None = None
+    names, count = None, 0
     try:
-        for number, (own, rows, y_part, w_part) in enumerate(blocks):
+        for number, block in enumerate(_blocks(X, y, sample_weight)):
+            own, rows, y_part, w_part = block
             if writer is None:
                 writer, names = RowWriter(path, rows.dtype), own
-            _check_block(number, rows, y_part, w_part, own, names, writer, count)
+            _check_block(f"Block {number} (from row {count})", block, names, writer.width)
+            _check_finite(rows, count, names)
             writer.write(rows)
             labels.append(y_part)
             weights.append(w_part)
             count += len(rows)
     finally:
         if writer is not None:
-            writer.close()
+            writer.__exit__()
     if writer is None or not count:
-        raise ValueError("There is no block of rows in X: nothing to learn from.")
+        raise ValueError("X has no block of rows: there is nothing to learn from.")
     if any(part is None for part in weights) and any(part is not None for part in weights):
-        raise ValueError(
-            "Some blocks bring weights and some do not: give all of them weights, or none."
-        )
+        raise ValueError("Some blocks have weights and some do not: give weights to all, or to none.")
     weight = None if weights[0] is None else np.concatenate(weights)
-    return Source(writer.rows(), np.concatenate(labels), weight, names)
+    return Source(_stored(writer.rows()), np.concatenate(labels), weight, names)
 
 
-def _check_block(
-    number: int,
-    rows: Array,
-    y: Array | None,
-    weight: Array | None,
-    own: list[str] | None,
-    names: list[str] | None,
-    writer: RowWriter,
-    count: int,
-) -> None:
-    where = f"Block {number} (from row {count})"
+def _blocks(X: Any, y: Any, sample_weight: Any) -> Iterator[Block]:
+    if not isinstance(X, str | Path):
+        if y is not None or sample_weight is not None:
+            raise ValueError(
+                "Blocks bring their own labels: pass (X, y) or (X, y, weight) in each block, and leave "
+                "y and sample_weight of fit None."
+            )
+        return _checked_blocks(X)
+    if not isinstance(y, str):
+        raise ValueError(
+            f"y must be the name of the column of labels when X is a file; got {type(y).__name__}. "
+            f'Use fit({str(X)!r}, "target").'
+        )
+    if sample_weight is not None and not isinstance(sample_weight, str):
+        raise ValueError("sample_weight must be the name of a column when X is a file, or None.")
+    return _file_blocks(Path(X), y, sample_weight, None, BLOCK_ROWS)
+
+
+def _check_block(where: str, block: Block, names: list[str] | None, width: int) -> None:
+    own, rows, y, weight = block
     if y is None or len(y) != len(rows):
         has = "no labels" if y is None else f"{len(y)} labels"
         raise ValueError(f"{where} has {len(rows)} rows and {has}: there must be one for each row.")
     if weight is not None and len(weight) != len(rows):
         raise ValueError(f"{where} has {len(rows)} rows and {len(weight)} weights.")
-    if writer.width not in (0, rows.shape[1]):
-        raise ValueError(f"{where} has {rows.shape[1]} columns, those before it {writer.width}.")
+    if width not in (0, rows.shape[1]):
+        raise ValueError(f"{where} has {rows.shape[1]} columns, those before it {width}.")
     if own != names:
         raise ValueError(f"{where} has columns {own}, those before it {names}: they must agree.")
-    check_finite(rows, count, names)
 
 
-def check_finite(rows: Array, first: int, names: list[str] | None) -> None:
-    """Refuse what is no number, by its column and row; the first row here is number ``first``."""
-    finite = np.isfinite(rows)
+def _check_finite(block: Array, first: int, names: list[str] | None) -> None:
+    """Refuse missing and infinite values by column and row; the first row here is number ``first``."""
+    finite = np.isfinite(block)
     if not finite.all():
         row, column = np.argwhere(~finite)[0].tolist()
         name = column if names is None else repr(names[column])
         from aucmax.reading.frames import RowError
 
         raise RowError(
-            f"Column {name} is {rows[row, column]} in row {RowError.ROW}: fill or drop missing and "
+            f"Column {name} is {block[row, column]} in row {RowError.ROW}: fill or drop missing and "
             "infinite values first (fit_table does so for tables).",
             first + row,
         )
 
 
-def _given_blocks(X: Iterable[Any]) -> Iterator[Block]:
+def _checked_blocks(X: Iterable[Any]) -> Iterator[Block]:
     for number, block in enumerate(X):
         if not isinstance(block, tuple | list) or len(block) not in (2, 3):
             raise ValueError(
@@ -244,25 +242,25 @@ def _given_blocks(X: Iterable[Any]) -> Iterator[Block]:
 def _file_blocks(
     path: Path, target: str | None, weight: str | None, names: list[str] | None, rows: int
 ) -> Iterator[Block]:
-    """So many rows at a time."""
+    """Read the files of a path; all must have the same columns, at least ``names`` if given."""
     import polars as pl
 
-    from aucmax.reading.read import table_batches
+    from aucmax.reading.frames import check_names
+    from aucmax.reading.read import column_names, table_batches
 
-    first: list[str] | None = names
+    first, others = names, [name for name in (target, weight) if name is not None]
     for file in _files(path):
-        known = _columns(file, [name for name in (target, weight) if name is not None])
-        wanted = [name for name in known if name not in (target, weight)]
-        if first is None:
-            first = wanted
+        known = column_names(file)
+        check_names(known, others, "was given as target or weight", f"{file}")
+        wanted = [name for name in known if name not in others]
+        first = wanted if first is None else first
         _check_columns(file, wanted, first, names is not None)
-        others = [name for name in (target, weight) if name is not None]
         for batch in table_batches(file, rows, [*first, *others]):
             for name in first:
                 if not (batch.schema[name].is_numeric() or batch.schema[name] == pl.Boolean):
                     raise ValueError(
                         f"Column {name!r} of {file} is no number ({batch.schema[name]}): drop it, or "
-                        "let fit_table turn text, categories and missing values into numbers."
+                        "use fit_table, which handles text, categories and missing values."
                     )
             features = batch.select(pl.col(first).cast(pl.Float64)).to_numpy()
             labels = None if target is None else batch[target].to_numpy()
@@ -277,15 +275,6 @@ def _files(path: Path) -> list[Path]:
     if not files:
         raise FileNotFoundError(f"there is no Parquet file in the folder {path}.")
     return files
-
-
-def _columns(file: Path, needed: list[str]) -> list[str]:
-    from aucmax.reading.frames import check_names
-    from aucmax.reading.read import column_names
-
-    known = column_names(file)
-    check_names(known, needed, "was given as target or weight", f"{file}")
-    return known
 
 
 def _check_columns(file: Path, found: list[str], first: list[str], more_are_fine: bool) -> None:

@@ -1,7 +1,7 @@
-"""Checks of what a user hands in. Each error says what was expected, what came and what to try.
+"""Checks of the arrays a user passes. Each error says what was expected, what came and what to try.
 
 Errors number rows and columns from 0, as NumPy and pandas index them, and count every row that was
-passed, those of weight 0 too.
+passed, rows of weight 0 included.
 """
 
 from __future__ import annotations
@@ -13,15 +13,16 @@ from datetime import date
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
-from aucmax.rows.blocked import BlockedRows
+from aucmax.rows.interface import Rows, is_sparse, values_of
 from aucmax.runtime.parameters import LARGEST
 
-#: Weights of a smaller sum lose digits.
+Array = np.ndarray[Any, Any]
+
+#: Weights with a smaller sum lose digits.
 _LEAST_TOTAL = 2.0**-1000
 
-#: What kinds of NumPy arrays hold that are no numbers, and what to do.
+#: Kinds of NumPy arrays that are not numbers, and what to do about them.
 _ODD_KINDS = {
     "c": "complex numbers: pass their real parts or absolute values",
     "V": "structured entries: pass its fields as columns of a plain array",
@@ -32,39 +33,19 @@ _ODD_KINDS = {
 _TABLE_MODEL = "or use aucmax.TableModel, which handles missing values, text and categories"
 
 
-def is_sparse(X: Any) -> bool:
-    """Whether rows are a scipy sparse matrix or array (for type checkers: X stays of any type)."""
-    return bool(sparse.issparse(X))
-
-
-def is_dask(X: Any) -> bool:
-    """Whether X is a Dask collection (told by where its class is from: Dask need not be there)."""
-    return type(X).__module__.split(".")[0] in ("dask", "dask_expr")
-
-
-def is_remote(X: Any) -> bool:
-    """Whether checked rows are held by other processes: products are asked of them, and a few rows."""
-    return getattr(X, "remote", False) is True  # a LazyFrame of polars has a method of that name
-
-
-def is_elsewhere(X: Any) -> bool:
-    """Whether rows are read, or asked for, when they are used: from a file or from other processes."""
-    return isinstance(X, BlockedRows) or is_remote(X)
-
-
 def check_rows(estimator: Any, X: Any, y: Any = "no_validation", *, reset: bool = True) -> Any:
-    """Feature rows as a float array or CSR matrix; columns are remembered (or compared) by name.
+    """Return X as a float array or CSR matrix, and y where it is passed.
 
-    As scikit-learn's ``validate_data``, except that a bad entry is reported with its column and row.
-    Returns X, or X and y where y is given. Rows that come in blocks were checked when they were read.
+    Works as scikit-learn's ``validate_data``, which records or compares the columns, but names the
+    column and row of a bad entry. Rows that come in blocks were checked when they were read.
     """
     from sklearn.utils.validation import validate_data
 
-    if type(X).__name__ == "LazyFrame":
-        raise TypeError("X is a polars LazyFrame, which holds no rows yet: pass X.collect().")
-    if is_elsewhere(X):  # they were checked when they were read
+    if isinstance(X, Rows):
         estimator.n_features_in_ = X.shape[1]
         return X if isinstance(y, str) else (X, y)
+    if type(X).__name__ == "LazyFrame":
+        raise TypeError("X is a polars LazyFrame, which holds no rows yet. Pass X.collect().")
     refuse_odd("X", X)
     _refuse_odd_columns(X)
     try:
@@ -87,19 +68,19 @@ def check_rows(estimator: Any, X: Any, y: Any = "no_validation", *, reset: bool 
         what = "X and y must have as many rows" if both else "X must be a table of numbers"
         raise kind(f"{what}: {error}") from None
     rows, *rest = checked if isinstance(checked, tuple) else (checked,)
-    rows = _short_indices(_added_up(rows))
+    rows = _canonical(rows) if is_sparse(rows) else rows
     _check_finite(rows, _column_names(X))
     return (rows, *rest) if rest else rows
 
 
-def check_weight(weight: Any, n_rows: int) -> np.ndarray:
-    """Row weights as float64; ones if there are none."""
+def check_weight(weight: Any, n_rows: int) -> Array:
+    """Return row weights as float64; ones if there are none."""
     if weight is None:
         return np.ones(n_rows)
     weight = as_floats("sample_weight", weight)
     if weight.ndim == 0 and np.isfinite(weight):
         weight = np.full(n_rows, float(weight))
-    if weight.ndim != 1 or weight.size != n_rows:
+    if weight.shape != (n_rows,):
         raise ValueError(
             f"sample_weight must have shape ({n_rows},), one weight per row of X; "
             f"its shape is {weight.shape}."
@@ -111,7 +92,7 @@ def check_weight(weight: Any, n_rows: int) -> np.ndarray:
             f"row {bad[0]} has {weight[bad[0]]:g} ({bad.size} such rows)."
         )
     if not weight.any():
-        raise ValueError("sample_weight is zero on every row: nothing is left to learn from.")
+        raise ValueError("sample_weight is zero on every row: there is nothing to learn from.")
     with np.errstate(over="ignore"):
         total = float(weight.sum())
     if not _LEAST_TOTAL <= total <= LARGEST:
@@ -120,22 +101,22 @@ def check_weight(weight: Any, n_rows: int) -> np.ndarray:
             f"sample_weight is too {'small' if total < 1.0 else 'large'}: its largest entry, of row "
             f"{row}, is {weight[row]:.3g}. Divide all weights by it."
         )
-    return weight
+    return np.asarray(weight)
 
 
-def refuse_lone_weight(weight: np.ndarray) -> None:
-    """Refuse weights of which one is so large that float64 sees no other row beside it."""
+def refuse_lone_weight(weight: Array) -> None:
+    """Refuse weights of which one is so large that all others vanish in float64."""
     row = int(weight.argmax())
     others = float(weight.sum() - weight[row])
     if others == 0.0 and np.count_nonzero(weight) > 1:
         raise ValueError(
-            f"sample_weight is too large in row {row}: it is {weight[row]:.3g}, and all other rows "
-            "together vanish beside it in float64. Lower it, or give the others weight 0."
+            f"sample_weight is too large in row {row}: with {weight[row]:.3g} there, all other weights "
+            "vanish in float64. Lower it, or give the other rows weight 0."
         )
 
 
-def as_floats(name: str, values: Any) -> np.ndarray:
-    """An array of numbers as float64; what is no number is refused, and infinite or NaN is not."""
+def as_floats(name: str, values: Any) -> Array:
+    """Return numbers as float64, NaN and infinity included; refuse anything else."""
     refuse_odd(name, values)
     try:
         with np.errstate(over="ignore"):
@@ -151,22 +132,22 @@ def refuse_odd(name: str, values: Any) -> None:
         row, *column = where[0].tolist() if values.ndim else [0]
         place = f"row {row}" + "".join(f", column {each}" for each in column[:1])
         raise ValueError(
-            f"{name} is a masked array, and masks are not used; the first masked entry is in {place} "
-            f"({len(where)} in all). Fill them with {name}.filled(value), or drop these rows."
+            f"{name} is a masked array, and masks are not supported; the first masked entry is in "
+            f"{place} ({len(where)} in all). Fill them with {name}.filled(value), or drop these rows."
         )
     if isinstance(values, list | tuple):
         try:
             values = np.asarray(values)
-        except (TypeError, ValueError):  # named by who converts it
+        except (TypeError, ValueError):  # the conversion that follows reports it
             return
     dtype = getattr(values, "dtype", None)
     if isinstance(dtype, np.dtype) and dtype.kind in _ODD_KINDS:
-        also = "Complex data not supported: " if dtype.kind == "c" else ""  # as scikit-learn says it
+        also = "Complex data not supported: " if dtype.kind == "c" else ""  # scikit-learn's own words
         raise ValueError(f"{also}{name} holds {_ODD_KINDS[dtype.kind]}.")
 
 
 def _refuse_odd_columns(X: Any) -> None:
-    """Name the first column of a frame that holds times or complex numbers, if any does."""
+    """Refuse a frame with a column of times or complex numbers, and name the column."""
     names = _column_names(X)
     for index, dtype in enumerate([] if names is None else getattr(X, "dtypes", [])):
         kind = getattr(dtype, "kind", "")
@@ -178,14 +159,14 @@ def _refuse_odd_columns(X: Any) -> None:
 
 @contextmanager
 def all_or_nothing(estimator: Any) -> Iterator[None]:
-    """Leave an estimator fitted only if the fit came to its end; say so when it was interrupted."""
+    """Leave an estimator unfitted unless its fit completes."""
     _forget(estimator)
     try:
         yield
     except KeyboardInterrupt:
         _forget(estimator)
-        path = getattr(estimator, "checkpoint", None)
-        more = "" if path is None else f" Fit again to go on from its checkpoint {str(path)!r}."
+        path = getattr(getattr(estimator, "estimator", None) or estimator, "checkpoint", None)
+        more = "" if path is None else f" Fit again to resume from its checkpoint {str(path)!r}."
         raise KeyboardInterrupt(
             f"{type(estimator).__name__}.fit was interrupted; the estimator is left unfitted.{more}"
         ) from None
@@ -209,7 +190,7 @@ def _column(index: int, names: list[str] | None) -> str:
 
 
 def _refuse_text(X: Any) -> None:
-    """Name the first column and row that hold text or dates, if any do."""
+    """Refuse text, dates and numbers too large for float64, and name their column and row."""
     names = _column_names(X)
     if names is not None and hasattr(X, "iloc"):
         columns = [X.iloc[:, i] for i in range(len(names))]
@@ -242,30 +223,22 @@ def _is_number(value: Any) -> bool:
     return True
 
 
-def _added_up(X: Any) -> Any:
-    """CSR with one entry for each place; entries that come twice stand for their sum."""
-    if not is_sparse(X) or X.has_canonical_format:
-        return X
-    X = X.copy()  # the caller's stays as it is
-    X.sum_duplicates()
-    return X
-
-
-def _short_indices(X: Any) -> Any:
-    """CSR with 32-bit indices where they suffice: some of scikit-learn takes no others."""
-    if not is_sparse(X) or X.indices.dtype == np.int32:
-        return X
-    if max(X.nnz, *X.shape) > np.iinfo(np.int32).max:
+def _canonical(X: Any) -> Any:
+    """Return a CSR matrix with entries of one cell added up, and 32-bit indices where they suffice."""
+    if not X.has_canonical_format:
+        X = X.copy()  # the caller's matrix stays as it is
+        X.sum_duplicates()
+    if X.indices.dtype == np.int32 or max(X.nnz, *X.shape) > np.iinfo(np.int32).max:
         return X
     parts = (X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32))
     return type(X)(parts, shape=X.shape)
 
 
 def _check_finite(X: Any, names: list[str] | None) -> None:
-    values = X.data if is_sparse(X) else X
+    values = values_of(X)
     with np.errstate(all="ignore"):
         if np.isfinite(values.sum(dtype=np.float64)):
-            return  # an infinity or NaN would have shown in the sum
+            return  # an infinity or NaN would show in the sum
     bad = np.flatnonzero(~np.isfinite(values).ravel())
     if not bad.size:
         return
@@ -285,7 +258,7 @@ def _check_finite(X: Any, names: list[str] | None) -> None:
 
 
 def check_labels(y: Any, name: str = "y") -> None:
-    """Refuse missing or mixed labels, naming the first; the rest of y is checked by scikit-learn."""
+    """Refuse missing or mixed labels and name the first; scikit-learn checks the rest of y."""
     if y is None:
         if name != "y":
             raise ValueError(f"{name} must hold one label per row; got None.")
@@ -295,9 +268,12 @@ def check_labels(y: Any, name: str = "y") -> None:
         )
     if is_sparse(y):
         raise ValueError(f"{name} must be a one-dimensional array of labels; got a sparse matrix.")
-    if getattr(getattr(y, "dtype", None), "kind", "") not in "mM":  # times can be told apart
+    if getattr(getattr(y, "dtype", None), "kind", "") not in "mM":  # times are valid labels
         refuse_odd(name, y)
-    _refuse_ragged(name, y)
+    try:
+        np.asarray(y)
+    except ValueError as error:  # lists in place of labels
+        raise ValueError(f"{name} must hold one label per row: {error}") from None
     # As objects: a list of text with a NaN in it would otherwise become the text "nan".
     labels = y if getattr(y, "dtype", None) is not None else np.asarray(y, dtype=object)
     if isinstance(labels.dtype, np.dtype) and labels.dtype.kind in "biuUS":
@@ -318,16 +294,8 @@ def check_labels(y: Any, name: str = "y") -> None:
         )
 
 
-def _refuse_ragged(name: str, y: Any) -> None:
-    """Refuse lists in place of labels."""
-    try:
-        np.asarray(y)
-    except ValueError as error:
-        raise ValueError(f"{name} must hold one label per row: {error}") from None
-
-
-def check_classes(y: np.ndarray) -> None:
-    """Refuse labels that scikit-learn does not take for classes."""
+def check_classes(y: Array) -> None:
+    """Refuse labels that scikit-learn does not accept as classes."""
     from sklearn.utils.multiclass import check_classification_targets
 
     try:
@@ -340,19 +308,10 @@ def check_classes(y: np.ndarray) -> None:
 
 
 def _is_missing(label: Any) -> bool:
-    """None, NaN, NaT or pandas' NA, which is neither equal nor unequal to itself."""
+    """Whether a label is None, NaN, NaT or pandas' NA, which is neither equal nor unequal to itself."""
     if label is None:
         return True
     try:
         return bool(label != label)
     except (TypeError, ValueError):
         return "NA" in type(label).__name__
-
-
-def drop_absent(X: Any, y: np.ndarray | None, weight: np.ndarray) -> tuple[Any, Any, np.ndarray]:
-    """Rows of non-zero weight: a row of weight 0 is absent from all that follows."""
-    if weight.all():
-        return X, y, weight
-    keep = np.flatnonzero(weight)
-    rows = X.taken(keep) if is_elsewhere(X) else X[keep]
-    return rows, None if y is None else y[keep], weight[keep]

@@ -1,4 +1,4 @@
-"""Memory as users write it, and as much as there is."""
+"""How much memory there is, how much a fit may use, and errors that say what ran short."""
 
 from __future__ import annotations
 
@@ -8,22 +8,26 @@ import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from numbers import Real
 from typing import Any
 
-#: Address space that work takes beside its arrays. Libraries that are loaded on demand, and compiled
-#: loops, take 100 to 250 MB once; a thread takes 92 MB once for an arena of the allocator and a buffer
-#: of BLAS, and 8 MB for its stack whenever it is started (measured with OpenBLAS on Linux).
+#: The share of free memory that a fit uses unless it is given a limit.
+FREE_SHARE = 0.8
+
+#: Address space that work takes in addition to its arrays (measured with OpenBLAS on Linux). Libraries
+#: loaded on demand and compiled loops take 100 to 250 MB once; a thread takes 92 MB once for an arena
+#: of the allocator and a buffer of BLAS, and 8 MB for its stack each time it is started.
 _LIBRARY_SPACE, _THREAD_SPACE, _STACK_SPACE = 250 * 10**6, 100 * 10**6, 10 * 10**6
 
-#: What this process has taken once and for all: "libraries".
-_taken: set[str] = set()
+#: What this process has already reserved: "libraries".
+_reserved: set[str] = set()
 
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 
 
 def parse_bytes(value: int | float | str) -> int:
-    """A number of bytes from a number or from text such as ``"4GB"`` or ``"500 MiB"``.
+    """Return the bytes that a number or text such as ``"4GB"`` or ``"500 MiB"`` stands for.
 
     >>> parse_bytes("1.5GB")
     1500000000
@@ -42,7 +46,7 @@ def parse_bytes(value: int | float | str) -> int:
 
 
 def format_bytes(number: int) -> str:
-    """Bytes for reading.
+    """Return bytes as people read them.
 
     >>> format_bytes(2_974_777_600)
     '2.97 GB'
@@ -54,11 +58,11 @@ def format_bytes(number: int) -> str:
 
 
 class NoMemoryError(MemoryError):
-    """Memory ran out, or would; the text is a whole sentence."""
+    """Raised when memory runs out, or would; its text is a whole sentence."""
 
 
 def available_bytes() -> int | None:
-    """Memory that is free now, where the system tells; less if the process's own limit leaves less."""
+    """Return the memory that is free now, or what the process's own limit leaves; None if unknown."""
     free, space = _free_memory(), free_address_space()
     if space is None:
         return free
@@ -67,7 +71,7 @@ def available_bytes() -> int | None:
 
 
 def free_address_space() -> int | None:
-    """What the process's limit on addresses (``ulimit -v``) leaves; None if it has no such limit."""
+    """Return what the process's limit on addresses (``ulimit -v``) leaves; None without a limit."""
     if sys.platform == "win32":
         return None
     import resource
@@ -84,19 +88,19 @@ def free_address_space() -> int | None:
 
 
 def working_space() -> int:
-    """Address space to be left for libraries and threads.
+    """Return the address space to leave for libraries and threads.
 
-    BLAS ends the process, or never returns, if it finds none for its buffers.
+    BLAS ends the process, or never returns, if there is none for its buffers.
     """
     from aucmax.runtime.threads import thread_count  # with numpy, which takes long to import
 
-    if "libraries" in _taken:
+    if "libraries" in _reserved:
         return _LIBRARY_SPACE // 4 + thread_count() * _STACK_SPACE
     return _LIBRARY_SPACE + thread_count() * _THREAD_SPACE
 
 
 def check_address_space(what: str, needed: int) -> None:
-    """Refuse work that the process's limit on addresses leaves too little for."""
+    """Refuse work if the process's limit on addresses leaves too little for it."""
     space = free_address_space()
     if space is not None and space < needed:
         raise NoMemoryError(
@@ -106,11 +110,11 @@ def check_address_space(what: str, needed: int) -> None:
 
 
 def _take_libraries(what: str) -> None:
-    """Load what a fit needs and start its threads, before arrays can take their address space."""
+    """Load what a fit needs and start its threads before arrays take the address space."""
     from aucmax.runtime.threads import start_threads
 
     check_address_space(what, working_space())
-    if "libraries" in _taken:
+    if "libraries" in _reserved:
         return
     try:
         importlib.import_module("numba")
@@ -120,12 +124,12 @@ def _take_libraries(what: str) -> None:
             f"{what} could not load its libraries ({error}), and the limit of this process leaves "
             f"{format_bytes(free_address_space() or 0)} of address space. Raise the limit (ulimit -v)."
         ) from error
-    _taken.add("libraries")
+    _reserved.add("libraries")
 
 
 @contextmanager
 def guarded_memory(what: str, model: Any, X: Any) -> Iterator[None]:
-    """Refuse work that has no room for its threads; name what memory was short for if it runs out."""
+    """Refuse work without room for its threads; if memory runs out, say what it was needed for."""
     try:
         if free_address_space() is not None:
             _take_libraries(what)
@@ -139,7 +143,7 @@ def guarded_memory(what: str, model: Any, X: Any) -> Iterator[None]:
 
 
 def is_memory_error(error: BaseException) -> bool:
-    """Whether an error comes of memory that the system would not give."""
+    """Whether an error means that the system had no memory left."""
     if isinstance(error, RuntimeError):
         return "can't start new thread" in str(error)
     if isinstance(error, ImportError):
@@ -148,7 +152,7 @@ def is_memory_error(error: BaseException) -> bool:
 
 
 def named_memory_error(error: BaseException) -> NoMemoryError:
-    """The error of a command that ran out of memory, as a sentence."""
+    """Return the error of a command that ran out of memory as a sentence."""
     if isinstance(error, NoMemoryError):
         return error
     return NoMemoryError(_ran_out("The command", None, None, error))
@@ -167,11 +171,11 @@ def _ran_out(what: str, model: Any, X: Any, error: BaseException) -> str:
     if free_address_space() is not None:
         advice.append("raise the process's limit (ulimit -v)")
     listed = ", ".join(advice[:-1]) + f" or {advice[-1]}" if advice[1:] else advice[0]
-    return f"{what}{rows} ran out of memory: there was none for {_wanted(error)}. To go on, {listed}."
+    return f"{what}{rows} ran out of memory: there was none for {_wanted(error)}. Try this: {listed}."
 
 
 def _wanted(error: BaseException) -> str:
-    """What could not be allocated, as far as the error says it."""
+    """Return what could not be allocated, as far as the error says."""
     shape, dtype = getattr(error, "shape", None), getattr(error, "dtype", None)
     if shape is None or dtype is None:
         return "a new thread" if isinstance(error, RuntimeError) else "what was needed next"
@@ -196,22 +200,32 @@ def _free_memory() -> int | None:
         return None
 
 
-def fits(needed: int, max_memory: int | str | None) -> bool:
-    """Whether this many bytes are within the limit, or else within four fifths of what is free."""
-    if max_memory is not None:
-        return needed <= parse_bytes(max_memory)
-    free = available_bytes()
-    return free is None or needed <= 0.8 * free
+@dataclass(frozen=True)
+class Budget:
+    """The memory that a fit may use: ``max_memory``, or four fifths of what is free when it begins.
 
+    This is the one policy. Rows, landmarks, the solver's vectors and kernel values all count against
+    it.
 
-def check_fits(what: str, needed: int, max_memory: int | str | None) -> None:
-    """Refuse work whose largest array is above the limit, before it starts."""
-    limit = available_bytes() if max_memory is None else parse_bytes(max_memory)
-    if limit is not None and needed > limit:
-        free = max_memory is None
-        raise NoMemoryError(
-            f"{what} needs {format_bytes(needed)}, and {format_bytes(limit)} "
-            f"{'is free' if free else 'is the limit set by max_memory'}. Use fewer landmarks "
-            f"(n_landmarks){' or' if free else ','} fit on a sample of the rows"
-            f"{'.' if free else ', or raise max_memory.'}"
-        )
+    >>> Budget.of("4GB").total
+    4000000000
+    """
+
+    total: int
+    given: bool
+
+    @classmethod
+    def of(cls, max_memory: int | str | None = None) -> Budget:
+        if max_memory is not None:
+            return cls(parse_bytes(max_memory), True)
+        free = available_bytes()
+        return cls(2**62 if free is None else int(FREE_SHARE * free), False)
+
+    def require(self, what: str, needed: int, advice: str) -> None:
+        """Refuse work that needs more, before it starts."""
+        if needed > self.total:
+            limit = "is the limit set by max_memory" if self.given else "may be used of what is free"
+            raise NoMemoryError(
+                f"{what} needs {format_bytes(needed)}, and {format_bytes(self.total)} {limit}. {advice}"
+                f"{', or raise max_memory' if self.given else ''}."
+            )

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from aucmax.pairs import Array, Floats, Indices
-from aucmax.rows.validation import is_sparse
+from aucmax.rows.interface import is_sparse
 
 
 class Reservoir:

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from aucmax.pairs import Array, Floats, Indices, Mask
-from aucmax.rows.validation import is_sparse
+from aucmax.rows.interface import is_sparse
 from aucmax.runtime import compiled
 from aucmax.solvers.reservoir import Reservoir, dense_rows, reservoir_slots
 

@@ -10,8 +10,9 @@ from typing import Any
 from aucmax.operators.placement import Plan
 from aucmax.reading.frames import TableError, as_frame, check_names, row_weights
 from aucmax.reading.read import file_hash, located, read_table
-from aucmax.tables.model import TableModel, fit_training_table
-from aucmax.tables.training_table import TrainingTable, check_drop, prepare_table
+from aucmax.runtime.parameters import NAMES, check_value
+from aucmax.tables.model import TableModel, fit_training_table, make_search
+from aucmax.tables.training_table import TrainingTable, prepare_table
 
 
 def fit_table(
@@ -41,10 +42,10 @@ def fit_table(
     --------
     >>> import numpy as np
     >>> import polars as pl
-    >>> from aucmax.tables import fit_table
+    >>> from aucmax import KernelAUCClassifier, fit_table
     >>> x = np.random.default_rng(0).normal(size=300)
     >>> table = pl.DataFrame({"size": x, "sold": np.where(np.abs(x) > 1.2, "yes", "no")})
-    >>> model = fit_table(table, "sold", n_landmarks=30)
+    >>> model = fit_table(table, "sold", estimator=KernelAUCClassifier(n_landmarks=30))
     >>> model.classes_.tolist(), model.training_["auc"] > 0.95
     (['no', 'yes'], True)
     """
@@ -69,7 +70,7 @@ def plan_table(
     with located(table):
         model, training = _open(table, target, positive, drop, weight, group, params)
         prepared = prepare_table(model, training.X, training)
-    return model._search(prepared.folds, model.time_budget).plan(prepared.rows)
+    return make_search(model, prepared.folds).plan(prepared.rows)
 
 
 def _open(
@@ -86,7 +87,7 @@ def _open(
             )
     is_file = isinstance(table, str | Path)
     frame = read_table(table) if is_file else as_frame(table)
-    check_drop(drop)
+    check_value("drop", drop, NAMES)
     for what, name in special.items():
         if name is not None:
             check_names(frame.columns, [name], f"is named as the {what}")

@@ -10,14 +10,31 @@ from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.compose import ColumnTransformer
 from sklearn.utils.validation import check_is_fitted
 
+from aucmax.estimators.kernel import KernelAUCClassifier
+from aucmax.estimators.ranking import current_state
 from aucmax.estimators.search import KernelAUCClassifierCV
-from aucmax.metrics.thresholds import Threshold
+from aucmax.metrics.thresholds import Aim, Threshold
 from aucmax.reading.frames import frame_hash
 from aucmax.rows.validation import all_or_nothing
+from aucmax.runtime.parameters import (
+    AUTO,
+    COUNT,
+    CV,
+    ESTIMATOR,
+    LABEL,
+    NAMES,
+    NONE,
+    RANDOM_STATE,
+    Fulfils,
+    Number,
+    OneOf,
+    check_parameters,
+    declare,
+)
 from aucmax.tables import columns as table_columns
 from aucmax.tables.held_out import Calibrator, learn_from_held_out
 from aucmax.tables.inputs import scoring_frame, training_frame
@@ -26,6 +43,24 @@ from aucmax.tables.training_table import TrainingTable, prepare_table
 from aucmax.tables.unseen_values import UnseenCounts, count_unseen, describe_unseen
 
 
+def _check_aim(aim: Any) -> None:
+    Aim.parse(aim)
+
+
+AIM = Fulfils('an aim such as "precision=0.8"', "str", _check_aim)
+
+
+@declare(
+    estimator=ESTIMATOR,
+    positive=LABEL,
+    drop=NAMES,
+    rare_level=(AUTO, COUNT),
+    max_levels=Number(low=2, closed=True, integer=True),
+    cv=CV,
+    calibration=OneOf("sigmoid", "isotonic"),
+    aim=(NONE, AIM),
+    random_state=RANDOM_STATE,
+)
 class TableModel(ClassifierMixin, BaseEstimator):
     """Rank the rows of a table, with its columns prepared, C and gamma tuned, and scores calibrated.
 
@@ -37,25 +72,27 @@ class TableModel(ClassifierMixin, BaseEstimator):
 
     Parameters
     ----------
-    positive : label, optional
+    estimator
+        The classifier: a :class:`KernelAUCClassifier`, whose C is cross-validated, or a
+        :class:`KernelAUCClassifierCV`. None is the first with its defaults. Its ``time_budget`` counts
+        from when the table is read.
+    positive
         The label to rank high, by default the rarer one. Text is accepted for any label.
-    drop : sequence of str, default=()
+    drop
         Columns to leave out.
-    rare_level : int or "auto", default="auto"
+    rare_level
         Levels of a category with fewer rows are pooled; "auto" is 10, or 0.1 % of the rows if more.
-    max_levels : int, default=50
+    max_levels
         The largest number of features of a category; further levels, the rarest, are pooled.
-    Cs, gammas, time_budget, kernel, n_landmarks, landmarks, metric, preset, effort, solver, max_memory
-        As in :class:`KernelAUCClassifierCV`.
-    cv : int or splitter, default=3
+    cv
         The number of shuffled, stratified folds (with groups kept together), or a splitter.
-    calibration : {"sigmoid", "isotonic"}, default="sigmoid"
+    calibration
         How scores become probabilities; isotonic needs a thousand positives or more.
-    aim : str, optional
+    aim
         What the threshold is chosen for, such as "precision=0.8": see ``aucmax.metrics.thresholds``. By
         default, the largest difference between recall and false-positive rate.
-    random_state, verbose : int, default=0
-        ``verbose=1`` shows a progress bar.
+    random_state
+        Seed of the folds, and of the estimator if it has none.
 
     Attributes
     ----------
@@ -83,11 +120,11 @@ class TableModel(ClassifierMixin, BaseEstimator):
     --------
     >>> import numpy as np
     >>> import polars as pl
-    >>> from aucmax.tables import TableModel
+    >>> from aucmax import KernelAUCClassifier, TableModel
     >>> rng = np.random.default_rng(0)
     >>> table = pl.DataFrame({"age": rng.integers(18, 80, 400), "plan": rng.choice(["a", "b"], 400)})
     >>> left = (table["age"] > 60) & (table["plan"] == "b")
-    >>> model = TableModel(n_landmarks=50).fit(table, left)
+    >>> model = TableModel(KernelAUCClassifier(n_landmarks=50)).fit(table, left)
     >>> sorted(model.feature_names_), model.training_["auc"] > 0.95
     (['age', 'plan = a', 'plan = b'], True)
     >>> bool(model.predict_proba(pl.DataFrame({"age": [75], "plan": ["b"]}))[0, 1] > 0.5)
@@ -108,48 +145,26 @@ class TableModel(ClassifierMixin, BaseEstimator):
 
     def __init__(
         self,
+        estimator: Any = None,
         *,
         positive: Any = None,
         drop: Sequence[str] = (),
         rare_level: int | str = "auto",
         max_levels: int = 50,
-        Cs: Any = "auto",
-        gammas: Any = None,
         cv: Any = 3,
-        time_budget: float | None = None,
-        kernel: str = "auto",
-        n_landmarks: int | str = "auto",
-        landmarks: Any = "auto",
-        metric: str | None = "auto",
-        preset: str | None = None,
-        effort: float = 1.0,
-        solver: str = "newton",
-        max_memory: int | str | None = None,
         calibration: str = "sigmoid",
         aim: str | None = None,
         random_state: int = 0,
-        verbose: int = 0,
     ) -> None:
+        self.estimator = estimator
         self.positive = positive
         self.drop = drop
         self.rare_level = rare_level
         self.max_levels = max_levels
-        self.Cs = Cs
-        self.gammas = gammas
         self.cv = cv
-        self.time_budget = time_budget
-        self.kernel = kernel
-        self.n_landmarks = n_landmarks
-        self.landmarks = landmarks
-        self.metric = metric
-        self.preset = preset
-        self.effort = effort
-        self.solver = solver
-        self.max_memory = max_memory
         self.calibration = calibration
         self.aim = aim
         self.random_state = random_state
-        self.verbose = verbose
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> TableModel:
         """Fit to a polars or pandas frame, array or list of n rows, and the label of each row.
@@ -259,7 +274,7 @@ class TableModel(ClassifierMixin, BaseEstimator):
         if "classes_" in state:
             first, second = state["classes_"].tolist()
             state["negative_label_"] = first if second == state["positive_label_"] else second
-        super().__setstate__(state)
+        super().__setstate__(current_state(self, state))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -268,25 +283,32 @@ class TableModel(ClassifierMixin, BaseEstimator):
         tags.input_tags.string = True
         return tags
 
-    def _search(self, folds: Any, time_budget: float | None) -> KernelAUCClassifierCV:
-        return KernelAUCClassifierCV(
-            self.Cs,
-            gammas=self.gammas,
-            cv=folds,
-            time_budget=time_budget,
-            kernel=self.kernel,
-            n_landmarks=self.n_landmarks,
-            landmarks=self.landmarks,
-            metric=self.metric,
-            preset=self.preset,
-            effort=self.effort,
-            gamma="auto" if self.gammas is None else "distance",
-            standardize="auto",
-            solver=self.solver,
-            max_memory=self.max_memory,
-            random_state=self.random_state,
-            verbose=self.verbose,
+
+def make_search(model: TableModel, folds: Any, spent: float = 0.0) -> KernelAUCClassifierCV:
+    """Return the search that a table model fits, less the time that was spent before it."""
+    held = KernelAUCClassifier() if model.estimator is None else model.estimator
+    if not isinstance(held, KernelAUCClassifier | KernelAUCClassifierCV):
+        raise TypeError(
+            "estimator must be a KernelAUCClassifier, a KernelAUCClassifierCV or None; got a "
+            f"{type(held).__name__}."
         )
+    search = clone(held if isinstance(held, KernelAUCClassifierCV) else KernelAUCClassifierCV(held))
+    inner = search.estimator or KernelAUCClassifier()
+    check_parameters(inner)
+    seed = model.random_state if inner.random_state is None else inner.random_state
+    inner.set_params(time_budget=_left(inner, spent), random_state=seed)
+    return search.set_params(cv=folds, estimator=inner)
+
+
+def _left(estimator: KernelAUCClassifier, spent: float) -> float | None:
+    """Return what is left of an estimator's time budget."""
+    budget = estimator.time_budget
+    if budget is None or spent < budget:
+        return None if budget is None else budget - spent
+    raise TimeoutError(
+        f"time_budget={budget:g} s was over when the table had been read and prepared, after "
+        f"{spent:.1f} s, so there is no model. Allow more time."
+    )
 
 
 def fit_training_table(model: TableModel, table: TrainingTable) -> TableModel:
@@ -300,7 +322,7 @@ def fit_training_table(model: TableModel, table: TrainingTable) -> TableModel:
         model.classes_ = labels.classes
         model.positive_label_, model.negative_label_ = labels.positive_label, labels.negative_label
         data_hash = table.data_hash or frame_hash(frame)
-        model.model_ = model._search(prepared.folds, _time_left(model.time_budget, table.began))
+        model.model_ = make_search(model, prepared.folds, time.perf_counter() - table.began)
         sample_weight = weight if np.ptp(weight) else None
         grouped = {} if prepared.groups is None else {"groups": prepared.groups}
         search_began = time.perf_counter()
@@ -328,16 +350,3 @@ def fit_training_table(model: TableModel, table: TrainingTable) -> TableModel:
             "date": datetime.now(UTC).isoformat(timespec="seconds"),
         }
     return model
-
-
-def _time_left(time_budget: float | None, began: float) -> float | None:
-    """Return the seconds that reading and preparing the table have left of the time budget."""
-    if time_budget is None:
-        return None
-    spent = time.perf_counter() - began
-    if spent >= time_budget:
-        raise TimeoutError(
-            f"time_budget={time_budget:g} s was over when the table had been read and prepared, after "
-            f"{spent:.1f} s, so there is no model. Allow more time."
-        )
-    return time_budget - spent

@@ -80,10 +80,11 @@ def predict_table(
     >>> from pathlib import Path
     >>> import numpy as np
     >>> import polars as pl
-    >>> from aucmax import fit_table
+    >>> from aucmax import KernelAUCClassifier, fit_table
     >>> from aucmax.tables.predict_table import predict_table
     >>> rows = pl.DataFrame({"a": np.linspace(0, 1, 200), "y": ["no"] * 150 + ["yes"] * 50})
-    >>> model = fit_table(rows, "y", preset="paper", n_landmarks=20, Cs=[1.0])
+    >>> classifier = KernelAUCClassifier(preset="paper", n_landmarks=20)
+    >>> model = fit_table(rows, "y", estimator=classifier)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     rows.write_csv(Path(folder, "new.csv"))
     ...     predict_table(model, Path(folder, "new.csv"), Path(folder, "ranked.csv")).rows

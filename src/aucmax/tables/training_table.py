@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
@@ -11,10 +10,9 @@ import numpy as np
 import polars as pl
 from sklearn.model_selection import PredefinedSplit, StratifiedGroupKFold, StratifiedKFold
 
-from aucmax.metrics.thresholds import Aim
 from aucmax.reading.frames import RowError, TableError, as_series, check_names
 from aucmax.rows.validation import check_weight
-from aucmax.runtime.parameters import check_choice, check_number, is_auto
+from aucmax.runtime.parameters import Number, check_parameters, check_value
 from aucmax.tables.columns import Column, features, make_preprocessor, normal_frame, used
 from aucmax.tables.labels import Labels, two_labels
 from aucmax.tables.profile import profile_columns
@@ -63,7 +61,7 @@ class PreparedTable:
 
 def prepare_table(model: TableModel, frame: pl.DataFrame, table: TrainingTable) -> PreparedTable:
     """Check a model's parameters and its training table, with X as a frame, and compute features."""
-    _check_params(model)
+    check_parameters(model)
     labels = two_labels(table.y, model.positive, table.target)
     groups = None if table.groups is None else as_series(table.groups, "groups")
     for name, values in (("y", labels.known), ("groups", groups)):
@@ -89,26 +87,6 @@ def prepare_table(model: TableModel, frame: pl.DataFrame, table: TrainingTable) 
     return PreparedTable(rows, positive, weight, codes, folds, columns, preprocessor, frame, labels)
 
 
-def _check_params(model: TableModel) -> None:
-    check_choice("calibration", model.calibration, ("sigmoid", "isotonic"))
-    if model.time_budget is not None:
-        check_number("time_budget", model.time_budget)
-    if model.aim is not None:
-        Aim.parse(model.aim)
-    if not is_auto(model.rare_level):
-        check_number("rare_level", model.rare_level, low=1, closed=True, integer=True)
-    check_number("max_levels", model.max_levels, low=2, closed=True, integer=True)
-    check_drop(model.drop)
-
-
-def check_drop(drop: Any) -> None:
-    """Refuse a ``drop`` that is not a list of column names."""
-    listed = not isinstance(drop, str) and isinstance(drop, Iterable) and getattr(drop, "ndim", 1) != 0
-    if not listed or not all(isinstance(name, str) for name in drop):
-        what = f"the text {drop!r}" if isinstance(drop, str) else repr(drop)
-        raise ValueError(f"drop must be a list of column names; got {what}.")
-
-
 def make_folds(
     cv: Any, random_state: int, labels: Labels, in_use: np.ndarray, groups: np.ndarray | None
 ) -> Any:
@@ -122,7 +100,7 @@ def make_folds(
             )
     if not isinstance(cv, Integral):
         return _splits_in_use(cv, in_use)
-    check_number("cv", cv, low=2, closed=True, integer=True)
+    check_value("cv", cv, Number(low=2, closed=True, integer=True))
     for label, rows in classes:
         count = int(rows.sum()) if groups is None else np.unique(groups[rows]).size
         if count < int(cv):

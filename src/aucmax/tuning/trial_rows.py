@@ -1,4 +1,4 @@
-"""The rows that things are tried on, and how some of them are held out."""
+"""The sample of rows that trials run on, and how part of it is held out."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ import numpy.typing as npt
 from sklearn.model_selection import StratifiedKFold
 
 from aucmax.features.landmarks import equal_shares
+from aucmax.rows.interface import Block
 from aucmax.runtime.memory import format_bytes
 
 Array = npt.NDArray[Any]
-Rows = Any
 
 #: Rows in a sample, balanced between the classes as far as possible: with one part held out, with
 #: several held out in turn, and in the last step, which tunes C, gamma and landmarks once more.
@@ -22,46 +22,45 @@ SAMPLE_ROWS = 20_000
 FOLDED_ROWS = 10_000
 WIDE_ROWS = 80_000
 
-#: With this many rows of the smaller class, in a larger sample, holding out one part is enough.
-#: A third of usps's 7291 rows said on some splits that 500 landmarks are enough where 2000 rank better;
-#: of magic04's 15,216 all thirds told nothing that one did not, in 2.5 times the time.
+#: With this many rows of the smaller class, in a larger sample, holding out one part is enough. One
+#: third of usps's 7291 rows found 500 landmarks enough on some splits where 2000 rank better; with
+#: magic04's 15,216, all thirds found nothing that one did not, in 2.5 times the time.
 _ENOUGH = 2000
 
-#: With fewer of the smaller class rows are held out by fifths, else by thirds.
+#: With fewer rows of the smaller class, rows are held out by fifths instead of thirds.
 _FEW = 100
 
-#: With fewer rows, or fewer rows of a class, nothing is tried: held-out rows would decide by chance.
+#: With fewer rows, or fewer rows of a class, there are no trials: held-out rows would decide by chance.
 MIN_CLASS = 10
 MIN_ROWS = 100
 
-#: Landmarks to begin with, and the most that are tried.
+#: Landmarks that trials begin with, and the most that are tried.
 FIRST_LANDMARKS = 500
 MOST_TRIED = 2000
 
-#: Bytes that trials hold of one fold: for a row and a landmark, distances and features, twice; for a
-#: landmark and a column, or another landmark; for a row and a column of dense rows, as they are made.
+#: Bytes that trials hold of one fold: per row and landmark (distances and features, twice), per
+#: landmark and column or other landmark, and per row and column of dense rows while they are made.
 _FOLD_BYTES = 16
 _LANDMARK_BYTES = 24
 _ROW_BYTES = 20
 
-#: Where C begins, of two classes of one size; of a rare one it is less in proportion, so that a row of
-#: it weighs the same. With 20 to 200 positives among 20,000 rows of six data sets the best was within a
-#: factor of four from there.
+#: Where C begins, with two classes of one size. For a rare class it is less in proportion, so that one
+#: of its rows weighs the same. With 20 to 200 positives among 20,000 rows of six data sets the best C
+#: was within a factor of four of this.
 _FIRST_C = 4.0
 
-
-#: The least that an effort below 1 leaves of the rows, and of the landmarks to begin with.
+#: The fewest rows, and landmarks to begin with, that an effort below 1 leaves.
 _LEAST_ROWS = 2000
 _LEAST_LANDMARKS = 100
 
 
 def sample_rows(effort: float) -> int:
-    """Rows to try on, by the effort."""
+    """Return the number of rows to sample, by the effort."""
     return int(max(_LEAST_ROWS, min(effort, 1.0) * SAMPLE_ROWS))
 
 
 def first_landmarks(effort: float) -> int:
-    """Landmarks that trials begin with, by the effort: the work grows as their square.
+    """Return the landmarks that trials begin with, by the effort: the work grows as their square.
 
     >>> first_landmarks(2.0), first_landmarks(0.25)
     (500, 250)
@@ -71,9 +70,9 @@ def first_landmarks(effort: float) -> int:
 
 @dataclass(frozen=True)
 class Sample:
-    """Rows to try on: as each scaling gives them, their classes, weights and how they are split."""
+    """The rows of the trials, by scaling; their classes and weights; and how they are split."""
 
-    rows: dict[Any, Rows]
+    rows: dict[Any, Block]
     codes: Array
     weight: Array
     positives: Sequence[Array]
@@ -82,7 +81,7 @@ class Sample:
 
     @property
     def few(self) -> bool:
-        """Whether a class is so small that little can be told apart, and little is tried."""
+        """Whether a class is so small that few differences can be seen, and little is tried."""
         return bool(np.bincount(self.codes).min() < _FEW)
 
     @property
@@ -93,20 +92,23 @@ class Sample:
 
     @property
     def most_landmarks(self) -> int:
-        """That may be tried: half of a fold's training rows, as far as there is room."""
+        """The most landmarks to try: half of a fold's training rows, as far as there is room."""
         smallest = min(train.size for train, _ in self.folds)
         return int(min(MOST_TRIED, smallest // 2, self.most_values))
 
     @property
     def most_values(self) -> float:
-        """Kernel values of a row that there is room for."""
+        """The number of kernel values per row that there is room for."""
         n_features = next(iter(self.rows.values())).shape[1]
         held = _FOLD_BYTES * self.codes.size + _LANDMARK_BYTES * (n_features + MOST_TRIED)
         return self.room / (held * len(self.folds))
 
 
 def rows_within(codes: Array, room: float, n_dense: int, most: int) -> int:
-    """Rows that there is room to try on, at most so many; ``n_dense`` is their columns, if dense."""
+    """Return the number of rows that there is room for, at most ``most``.
+
+    ``n_dense`` is the number of columns if rows are dense, otherwise 0.
+    """
     return int(min(most, codes.size, room / _bytes_per_row(codes, n_dense)))
 
 
@@ -118,7 +120,7 @@ def _bytes_per_row(codes: Array, n_dense: int) -> int:
 def draw_sample(
     codes: Array, rng: np.random.Generator, most: int = SAMPLE_ROWS
 ) -> tuple[Array, list[tuple[Array, Array]]]:
-    """So many row numbers to try on, sorted, and how they are split: by numbers within the sample."""
+    """Return sorted row numbers of a sample, and its splits as numbers within the sample."""
     counts = np.bincount(codes)
     enough = min(equal_shares(counts.tolist(), most)) >= _ENOUGH
     shares = equal_shares(counts.tolist(), most if enough else min(most, FOLDED_ROWS))
@@ -133,11 +135,11 @@ def draw_sample(
 
 
 def too_few(codes: Array, room: float = np.inf, n_dense: int = 0) -> str | None:
-    """Why there is nothing to find out from so few rows, or in so little memory, if there is not."""
+    """Return why these rows, or this memory, are too few for trials; None if they are enough."""
     wanted = 10 * MIN_ROWS * _bytes_per_row(codes, n_dense)
     if room < wanted:
         return (
-            f"{format_bytes(int(room))} of memory are left for it, and {format_bytes(wanted)} are "
+            f"{format_bytes(int(room))} of memory are left for trials, and {format_bytes(wanted)} are "
             "needed; raise max_memory"
         )
     smallest = int(np.bincount(codes).min())

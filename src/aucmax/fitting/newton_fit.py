@@ -1,0 +1,98 @@
+"""Solve all problems of a fit by truncated Newton, and report what came of it."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.exceptions import ConvergenceWarning
+
+from aucmax.fitting.context import Context, check_begun
+from aucmax.fitting.problem import Problem
+from aucmax.metrics.cutoffs import balanced_threshold
+from aucmax.operators import Operator
+from aucmax.runtime.parameters import is_auto, warn_user
+from aucmax.runtime.progress import LiveLine, describe_step
+from aucmax.solvers.newton import Solution, minimize
+from aucmax.solvers.options import Hooks, Stopping
+
+Array = npt.NDArray[Any]
+
+#: What ``max_iter="auto"`` stands for: Newton steps, epochs.
+MAX_STEPS = 100
+EPOCHS = 20
+
+
+def most_iterations(max_iter: int | str, auto: int) -> int:
+    """Return ``max_iter`` as a number."""
+    return auto if is_auto(max_iter) else int(max_iter)
+
+
+def solve_newton(
+    operator: Operator,
+    problem: Problem,
+    C: float,
+    tol: float,
+    max_iter: int,
+    context: Context,
+) -> tuple[Solution, dict[str, Any]]:
+    """Solve all problems at C; return the solution and the learnt attributes that describe it."""
+    losses, kept = problem.losses(), context.checkpoint
+    with LiveLine(partial(describe_step, tol=tol)) as line:
+        solution = minimize(
+            operator,
+            losses,
+            np.full(len(losses), C),
+            stopping=Stopping(tol, max_iter, context.deadline),
+            state=kept.recall("newton"),
+            hooks=Hooks(line if context.verbose else None, kept.hook("newton")),
+        )
+    check_begun(solution.n_iter, context.deadline)
+    if not solution.converged.all():
+        _warn_early(solution, C, tol, max_iter, context)
+    return solution, {
+        "objective_": plain(solution.objective),
+        "n_iter_": solution.n_iter,
+        "converged_": bool(solution.converged.all()),
+        "history_": [plain_record(record) for record in solution.history],
+    }
+
+
+def _warn_early(solution: Solution, C: float, tol: float, max_iter: int, context: Context) -> None:
+    worst = int(np.where(solution.converged, -np.inf, solution.gap).argmax())
+    if context.deadline.over():
+        advice = f"time_budget={context.deadline.seconds:g} s was over, so allow more time"
+    elif solution.n_iter >= max_iter:
+        advice = f"raise max_iter={max_iter} or tol={tol:g}"
+    else:
+        advice = f"rounding allows no further progress, so raise tol={tol:g} or lower C={C:g}"
+    warn_user(
+        f"{context.name} stopped after {solution.n_iter} Newton steps about {solution.gap[worst]:.1e} "
+        f"(relative) from the optimum: {advice}.",
+        ConvergenceWarning,
+    )
+
+
+def intercepts(scores: Array, problem: Problem, name: str) -> Array:
+    """Return minus the threshold of each ranking, from training scores (n, k); see ``predict``."""
+    if scores.size and not np.ptp(scores, axis=0).any():
+        warn_user(
+            f"{name} gives all training rows the same score: it has learnt nothing. Check that X "
+            "varies with y, and that parameters are not extreme."
+        )
+    pairs = zip(scores.T, problem.positives, strict=True)
+    return -np.array([balanced_threshold(own, up, problem.weight) for own, up in pairs])
+
+
+def plain_record(record: Any) -> dict[str, Any]:
+    """Return a solver's record as ``history_`` holds it."""
+    return {name: plain(value) for name, value in vars(record).items()}
+
+
+def plain(value: Any) -> Any:
+    """Return an array as a number, or as a list of several: JSON and data frames take these."""
+    if isinstance(value, np.ndarray):
+        return value.item() if value.size == 1 else value.tolist()
+    return value

@@ -1,0 +1,101 @@
+"""A recipe: everything a kernel fit does, with nothing left open."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy.typing as npt
+
+from aucmax.features.fourier import FourierFeatures
+from aucmax.features.kernels import BOTH, RADIAL
+from aucmax.features.nystroem import NystroemFeatures
+from aucmax.fitting.scaling import Scaling
+
+Array = npt.NDArray[Any]
+Features = NystroemFeatures | FourierFeatures
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a fit may leave open: a value, or None.
+
+    All but ``metric`` are as the classifier's parameters. ``metric`` is what rows are multiplied by;
+    None is the plain distance.
+    """
+
+    C: float | None = None
+    gamma: float | str | None = None
+    n_landmarks: int | None = None
+    landmarks: Any = None
+    standardize: Any = None
+    kernel: str | None = None
+    metric: Array | None = None
+
+    def filled(self, other: Settings) -> Settings:
+        """Return these settings with open ones taken from another."""
+        missing = {name: value for name, value in vars(other).items() if getattr(self, name) is None}
+        return replace(self, **missing)
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Scaling, metric, kernel, landmarks, C and solver of a kernel fit.
+
+    ``capped`` says that there may be fewer landmarks than the settings have if rows are few;
+    otherwise that gives a warning. The others are as in :class:`KernelAUCClassifier`.
+    """
+
+    settings: Settings = field(default_factory=Settings)
+    feature_map: str = "nystroem"
+    degree: int = 3
+    coef0: float = 1.0
+    capped: bool = True
+    solver: str = "newton"
+    tol: float = 1e-4
+    max_iter: int | str = "auto"
+
+    def scaling(self, names: Any = None) -> Scaling:
+        """Return how rows are scaled."""
+        by_distance = self.settings.kernel in RADIAL
+        return Scaling(self.settings.standardize, self.settings.metric, by_distance, names)
+
+    def new_map(self, n_rows: int | None, random_state: Any, verbose: bool = False) -> Features:
+        """Return the unfitted map for this many rows."""
+        settings, count = self.settings, int(self.settings.n_landmarks or 0)
+        shared: dict[str, Any] = {"kernel": settings.kernel, "gamma": settings.gamma}
+        made: Features
+        if self.feature_map == "fourier":
+            made = FourierFeatures(count, random_state=random_state, **shared)
+        else:
+            made = NystroemFeatures(
+                min(count, n_rows) if self.capped and n_rows is not None else count,
+                landmarks=settings.landmarks,
+                degree=self.degree,
+                coef0=self.coef0,
+                random_state=random_state,
+                verbose=verbose,
+                **shared,
+            )
+        made.set_output(transform="default")
+        return made
+
+    def count(self, n_rows: int) -> int:
+        """Return the number of landmarks, or of Fourier features."""
+        given, count = self.settings.landmarks, int(self.settings.n_landmarks or 0)
+        if self.feature_map == "fourier":
+            return count
+        return min(count, n_rows) if isinstance(given, str) else len(given)
+
+    def width(self, n_rows: int) -> int:
+        """Return the number of kernel values of a row."""
+        return self.count(n_rows) * (2 if self.settings.kernel == BOTH else 1)
+
+    def landmark_bytes(self, width: int, n_features: int) -> int:
+        """Return the memory of landmarks with their copies in float64, and matrices between them."""
+        return landmark_bytes(width, n_features, 0 if self.feature_map == "fourier" else width)
+
+
+def landmark_bytes(n_landmarks: int, n_features: int, between: int) -> int:
+    """Return the memory of landmarks with their copies in float64, and matrices between them."""
+    return 24 * n_landmarks * (n_features + between)
