@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from aucmax.features.projection import Projection
-from aucmax.operators import KernelOperator
+from aucmax.operators.in_memory import KernelOperator
 from aucmax.pairs import PairLoss
 from aucmax.runtime.threads import cpu_count
 from benchmarks.harness import median_time

@@ -22,7 +22,8 @@ import numpy as np
 
 from aucmax import KernelAUCClassifier, NystroemFeatures, _compiled
 from aucmax.metrics import roc_auc
-from aucmax.operators import BlockOperator, KernelOperator
+from aucmax.operators.blocks import BlockOperator
+from aucmax.operators.in_memory import KernelOperator
 from aucmax.runtime.machine import peak_gib
 from aucmax.runtime.threads import Scratch, cache_rows, over_blocks
 from benchmarks.harness import alone, median_time, timed, touch_memory

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.preprocessing import StandardScaler
 
 from aucmax.features.nystroem import NystroemFeatures
-from aucmax.operators import KernelOperator
+from aucmax.operators.in_memory import KernelOperator
 from aucmax.pairs import PairLoss
 from aucmax.paper.data import load_dataset
 from aucmax.solvers.newton import Record, minimize

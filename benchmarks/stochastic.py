@@ -16,7 +16,7 @@ from sklearn.preprocessing import StandardScaler
 
 from aucmax.features.nystroem import NystroemFeatures
 from aucmax.metrics import roc_auc
-from aucmax.operators import FeatureOperator
+from aucmax.operators.in_memory import FeatureOperator
 from aucmax.pairs import PairLoss
 from aucmax.paper.data import load_dataset
 from aucmax.solvers.newton import minimize

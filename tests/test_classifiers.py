@@ -401,7 +401,7 @@ def test_verbose_shows_objective_distance_and_auc(capsys):
 def test_the_line_is_live_on_a_terminal():
     import io
 
-    from aucmax.operators import FeatureOperator
+    from aucmax.operators.in_memory import FeatureOperator
     from aucmax.runtime.progress import LiveLine, describe_step
     from aucmax.solvers.newton import minimize
     from aucmax.solvers.options import Hooks

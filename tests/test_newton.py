@@ -3,7 +3,7 @@ import pytest
 from scipy import sparse
 
 from aucmax.features.projection import Projection
-from aucmax.operators import FeatureOperator, KernelOperator
+from aucmax.operators.in_memory import FeatureOperator, KernelOperator
 from aucmax.pairs import PairLoss
 from aucmax.solvers import conjugate_gradients, newton_steps, preconditioner, starts
 from aucmax.solvers.newton import Newton, minimize

@@ -4,8 +4,10 @@ from scipy import sparse
 
 from aucmax import NystroemFeatures
 from aucmax.features.projection import Projection
-from aucmax.operators import BlockOperator, FeatureOperator, KernelOperator, blocks
+from aucmax.operators import blocks
 from aucmax.operators import in_memory as memory
+from aucmax.operators.blocks import BlockOperator
+from aucmax.operators.in_memory import FeatureOperator, KernelOperator
 
 
 def matrices(dtype=np.float64, kernels=1, n=300, v=20, r=6):

@@ -32,7 +32,7 @@ from aucmax.fitting.c_path import CPath, choose, has_fallen
 from aucmax.fitting.context import draw_seed
 from aucmax.fitting.grids import gamma_factors
 from aucmax.metrics import roc_auc
-from aucmax.operators import FeatureOperator
+from aucmax.operators.in_memory import FeatureOperator
 from aucmax.pairs import PairLoss
 from aucmax.runtime.deadline import Deadline
 from aucmax.runtime.progress import GridLine

@@ -7,7 +7,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from aucmax import KernelAUCClassifier
 from aucmax.metrics import roc_auc
-from aucmax.operators import FeatureOperator
+from aucmax.operators.in_memory import FeatureOperator
 from aucmax.pairs import PairLoss
 from aucmax.runtime import deadline
 from aucmax.runtime.deadline import Deadline, OutOfTimeError

@@ -14,7 +14,7 @@ from aucmax import KernelAUCClassifier, NystroemFeatures, load_model, save_model
 from aucmax.features.fourier import FourierFeatures
 from aucmax.features.kernels import BOTH, LANDMARK_KERNELS
 from aucmax.features.metric import Damping, learn_metric, mean_outer
-from aucmax.fitting.recipe import Settings
+from aucmax.fitting.settings import Settings
 from aucmax.metrics import roc_auc
 from aucmax.tuning import resolve as resolve_module
 from aucmax.tuning import trial_rows, trials, tuner

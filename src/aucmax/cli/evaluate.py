@@ -12,8 +12,8 @@ from aucmax.cli.status_line import Line, status_line, watched
 from aucmax.metrics import compare_roc_auc, roc_auc
 from aucmax.metrics.evaluation import Evaluation, evaluate
 from aucmax.metrics.thresholds import Threshold, measure_threshold
-from aucmax.tables import TableModel
 from aucmax.tables.evaluation_rows import EvaluationRows, evaluation_rows
+from aucmax.tables.model import TableModel
 
 
 def run_evaluate(path: Path, table: Path, target: str | None, as_json: bool) -> None:

@@ -18,7 +18,7 @@ from rich.table import Table
 from aucmax.persistence.model_file import load_model
 from aucmax.runtime.json_values import json_ready
 from aucmax.runtime.output_files import FULL, find_target
-from aucmax.tables import TableModel
+from aucmax.tables.model import TableModel
 
 _MOST_COLUMNS = 200  # of a table that are printed; a model file has all
 

@@ -16,7 +16,7 @@ from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn,
 from rich.text import Text
 
 from aucmax.reading.byte_streams import find_table, is_packed
-from aucmax.tables import TableModel
+from aucmax.tables.model import TableModel
 
 _SAMPLES, _SAMPLE_BYTES = 16, 2**16  # from which the lines of a file are estimated
 _SHUFFLES = 5  # of each column by a report

@@ -10,7 +10,7 @@ from aucmax.cli import inputs_outputs as io
 from aucmax.estimators.kernel import KernelAUCClassifier
 from aucmax.estimators.search import KernelAUCClassifierCV
 from aucmax.persistence.model_file import save_model
-from aucmax.tables import fit_table, plan_table
+from aucmax.tables.fit_table_file import fit_table, plan_table
 
 _MANY_COPIES = 0.01  # the share of duplicate rows from which a remark is due
 

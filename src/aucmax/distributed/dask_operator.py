@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from aucmax.distributed.client import gathered, sending
 from aucmax.features.landmark_map import FeatureMap
-from aucmax.operators import ALL, Operator
+from aucmax.operators.interface import ALL, Operator
 from aucmax.operators.placement import hold_operator, solver_bytes
 from aucmax.pairs import Floats, Indices
 from aucmax.rows.interface import block_bytes

@@ -16,7 +16,8 @@ from aucmax.features.nystroem import COEF0, DEGREE, NystroemFeatures
 from aucmax.fitting.kernel_fit import fit_kernel, narrowed, plan_rows
 from aucmax.fitting.machines import KernelMachine
 from aucmax.fitting.open_fit import open_fit
-from aucmax.fitting.recipe import Recipe, Settings
+from aucmax.fitting.recipe import Recipe
+from aucmax.fitting.settings import Settings
 from aucmax.operators.placement import EXPECTED_PASSES, Plan
 from aucmax.operators.speeds import SPEED_ROWS
 from aucmax.rows.interface import ArrayRows, as_rows

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from aucmax.estimators.ranking import RankingClassifier
+from aucmax.fitting.attributes import MAX_STEPS, most_iterations
 from aucmax.fitting.linear_fit import fit_linear
 from aucmax.fitting.machines import LinearMachine
-from aucmax.fitting.newton_fit import MAX_STEPS, most_iterations
 from aucmax.fitting.open_fit import open_fit
 from aucmax.runtime.parameters import AUTO, COUNT, FLAG, NONE, PATH, VERBOSE, Number, declare
 

@@ -17,6 +17,7 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, proces
 from aucmax.estimators.kernel import KernelAUCClassifier, ask, describe, importances, plan_kernel
 from aucmax.estimators.linear import LinearAUCClassifier
 from aucmax.estimators.ranking import RankingClassifier
+from aucmax.fitting.attributes import MAX_STEPS, intercepts, most_iterations, plain
 from aucmax.fitting.c_path import CPath, PathOptions, choose, recall_path, solve_path, tabulate
 from aucmax.fitting.grids import (
     CS,
@@ -28,10 +29,10 @@ from aucmax.fitting.grids import (
     gamma_factors,
 )
 from aucmax.fitting.kernel_search import Grid, search_kernel
-from aucmax.fitting.linear_fit import linear_operator, scaled_linear
+from aucmax.fitting.linear_fit import linear_operator
 from aucmax.fitting.machines import KernelMachine, LinearMachine
-from aucmax.fitting.newton_fit import MAX_STEPS, intercepts, most_iterations, plain
 from aucmax.fitting.open_fit import open_fit
+from aucmax.fitting.scaling import Scaling, scaled
 from aucmax.operators.placement import Plan
 from aucmax.runtime.parameters import (
     AUTO,
@@ -423,7 +424,8 @@ class LinearAUCClassifierCV(RankingClassifier):
             context,
         ):
             _check_select(self.select, len(problem.folds))
-            scaler, rows = scaled_linear(problem, inner.standardize, context)
+            scaling = Scaling(inner.standardize, names=problem.names)
+            scaler, rows = scaled(problem, scaling, context)
             Cs, operator = c_grid(self.Cs, problem), linear_operator(rows)
             steps = most_iterations(inner.max_iter, MAX_STEPS)
             options = PathOptions(Cs, inner.tol, steps, self.patience)

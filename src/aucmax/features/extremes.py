@@ -90,6 +90,12 @@ def refuse_tiny(rows: Rows) -> None:
         )
 
 
+def fits_float32(block: Any) -> bool:
+    """Whether squared distances between rows neither overflow nor vanish in float32."""
+    size = float(np.abs(values_of(block)).max(initial=0.0))
+    return size == 0.0 or 2.0**-50 < size < 2.0**50
+
+
 def warn_far(rows: Rows, names: Any = None) -> None:
     """Warn of uncentred rows so far from zero that rounding hides their differences."""
     if not rows.in_memory:

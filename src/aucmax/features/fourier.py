@@ -13,9 +13,9 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted
 
 from aucmax.features.bandwidth import GAMMA, resolve_gamma
-from aucmax.features.kernel_products import Fill, check_features, fill_matrix, product_over_blocks
+from aucmax.features.kernel_products import check_features, product_over_blocks
 from aucmax.features.projection import Projection
-from aucmax.rows.interface import Block, as_rows, is_sparse
+from aucmax.rows.interface import Block, Fill, as_rows, fill_matrix, is_sparse
 from aucmax.rows.validation import all_or_nothing, check_rows, check_weight
 from aucmax.runtime.parameters import (
     COUNT,

@@ -14,12 +14,11 @@ import numpy.typing as npt
 
 from aucmax.features.kernels import LandmarkKernel, loops_pay
 from aucmax.features.projection import Projection
-from aucmax.rows.interface import is_sparse
+from aucmax.rows.interface import Fill, fill_matrix, is_sparse
 from aucmax.runtime import compiled
 from aucmax.runtime.threads import Scratch, over_blocks
 
 Array = npt.NDArray[Any]
-Fill = Callable[[Any, Array], Array]
 
 #: Rows are multiplied in multiples of this: BLAS processes a remainder in another way, with other
 #: rounding.
@@ -59,17 +58,6 @@ def _from_raw(kernel: LandmarkKernel) -> Fill:
         return kernel.finish(np.multiply(part, kernel.factor, out=out), out)
 
     return finish
-
-
-def fill_matrix(fill: Fill, X: Any, width: int, dtype: npt.DTypeLike) -> Array:
-    """Return the matrix (n, width) that ``fill`` makes of rows, block by block over threads."""
-    out = np.empty((X.shape[0], width), dtype=dtype)
-
-    def work(rows: slice) -> None:
-        fill(X[rows], out[rows])
-
-    over_blocks(work, X.shape[0], (width + X.shape[1]) * out.itemsize)
-    return out
 
 
 def product_over_blocks(

@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy import linalg
 
-from aucmax.features.kernel_products import Fill, kernel_matrix, kernel_product, raw_matrix
+from aucmax.features.kernel_products import kernel_matrix, kernel_product, raw_matrix
 from aucmax.features.kernels import KernelSpec, LandmarkKernel
 from aucmax.features.projection import Projection
-from aucmax.rows.interface import Block, squared_norms
+from aucmax.rows.interface import Block, Fill, squared_norms
 
 Array = npt.NDArray[Any]
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from aucmax.fitting.context import Context, check_begun
 from aucmax.fitting.problem import HeldOut, Problem
-from aucmax.operators import Operator
+from aucmax.operators.interface import Operator
 from aucmax.runtime.progress import GridLine
 from aucmax.solvers.newton import Newton, Record, Solution
 from aucmax.solvers.options import Hooks, Stopping

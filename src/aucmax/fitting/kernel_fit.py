@@ -10,22 +10,24 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from aucmax.distributed import DaskRows
+from aucmax.distributed.dask_rows import DaskRows
+from aucmax.features.extremes import fits_float32
 from aucmax.features.landmark_map import FeatureMap, LandmarkMap
-from aucmax.fitting.context import Context
-from aucmax.fitting.machines import KernelMachine
-from aucmax.fitting.newton_fit import (
+from aucmax.fitting.attributes import (
     EPOCHS,
     MAX_STEPS,
     intercepts,
     most_iterations,
     plain_record,
-    solve_newton,
 )
+from aucmax.fitting.context import Context
+from aucmax.fitting.machines import KernelMachine
+from aucmax.fitting.newton_fit import solve_newton
 from aucmax.fitting.problem import Problem
-from aucmax.fitting.recipe import Features, Recipe
-from aucmax.fitting.scaling import fit_scaler, new_scaler, scale_rows
-from aucmax.operators import FeatureOperator, Operator
+from aucmax.fitting.recipe import FLOAT64_BYTES, Features, Recipe
+from aucmax.fitting.scaling import scaled
+from aucmax.operators.in_memory import FeatureOperator
+from aucmax.operators.interface import Operator
 from aucmax.operators.placement import (
     EXPECTED_PASSES,
     Plan,
@@ -35,7 +37,7 @@ from aucmax.operators.placement import (
     plan_fit,
 )
 from aucmax.operators.speeds import SPEED_ROWS, row_seconds
-from aucmax.rows.interface import Rows, values_of
+from aucmax.rows.interface import Rows
 from aucmax.runtime.memory import Budget
 from aucmax.runtime.progress import LiveLine, describe_epoch
 from aucmax.solvers.epochs import LabelledRows, run_epochs
@@ -43,10 +45,6 @@ from aucmax.solvers.options import Hooks
 from aucmax.solvers.stochastic import PairSGD, first_step, mean_square
 
 Array = npt.NDArray[Any]
-
-#: Kernel values up to this size stay in float64 if the data is; larger ones are in float32. So small
-#: problems agree with any float64 optimiser, and large ones take half the memory and time.
-FLOAT64_BYTES = 2**26
 
 #: Rows of each class at which the coverage by landmarks is measured.
 _COVERED_ROWS = 500
@@ -77,21 +75,16 @@ def scaled_kernel(problem: Problem, recipe: Recipe, context: Context) -> tuple[A
             'solver="sgd" reads rows in random order from memory, which Dask collections do not allow. '
             'Use solver="newton", or SGDAUCClassifier.partial_fit on one partition after the other.'
         )
-    rows, scaling = problem.rows, recipe.scaling(problem.names)
-    scaler = context.checkpoint.fitted(
-        "scaler",
-        lambda: fit_scaler(rows, problem.weight, scaling),
-        lambda: new_scaler(rows, scaling),
-    )
-    return scaler, narrowed(scale_rows(scaler, rows), recipe, context.memory, scaled=scaler is not None)
+    scaler, rows = scaled(problem, recipe.scaling(problem.names), context)
+    return scaler, narrowed(rows, recipe, context.memory, is_scaled=scaler is not None)
 
 
-def narrowed(rows: Rows, recipe: Recipe, memory: Budget, scaled: bool = True) -> Rows:
+def narrowed(rows: Rows, recipe: Recipe, memory: Budget, is_scaled: bool = True) -> Rows:
     """Return rows in the dtype of kernel values; refuse them if not even the landmarks fit."""
     n_rows, n_features = rows.shape
     width, count = recipe.width(n_rows), recipe.count(n_rows)
     if n_rows * width * 8 > FLOAT64_BYTES:
-        if not scaled and rows.in_memory and not fits_float32(rows[:]):
+        if not is_scaled and rows.in_memory and not fits_float32(rows[:]):
             raise ValueError(
                 "X is not scaled, and its entries are so large or small that squared distances "
                 "overflow or vanish in float32, in which kernel values of this many rows are held. "
@@ -105,12 +98,6 @@ def narrowed(rows: Rows, recipe: Recipe, memory: Budget, scaled: bool = True) ->
         "Use fewer landmarks (n_landmarks), or fit on a sample of the rows",
     )
     return rows
-
-
-def fits_float32(block: Any) -> bool:
-    """Whether squared distances between rows neither overflow nor vanish in float32."""
-    size = float(np.abs(values_of(block)).max(initial=0.0))
-    return size == 0.0 or 2.0**-50 < size < 2.0**50
 
 
 def fit_map(

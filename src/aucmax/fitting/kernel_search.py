@@ -18,6 +18,7 @@ import numpy.typing as npt
 from joblib import Parallel, delayed
 
 from aucmax.features.landmark_map import LandmarkMap
+from aucmax.fitting.attributes import EPOCHS, MAX_STEPS, intercepts, most_iterations, plain
 from aucmax.fitting.c_path import CPath, PathOptions, choose, recall_path, solve_path
 from aucmax.fitting.context import Context
 from aucmax.fitting.kernel_fit import (
@@ -28,11 +29,10 @@ from aucmax.fitting.kernel_fit import (
     scaled_kernel,
 )
 from aucmax.fitting.machines import KernelMachine
-from aucmax.fitting.newton_fit import EPOCHS, MAX_STEPS, intercepts, most_iterations, plain
 from aucmax.fitting.problem import Fold, Problem
 from aucmax.fitting.recipe import Features, Recipe
 from aucmax.fitting.scaling import fit_scaler, scale_rows
-from aucmax.operators import FeatureOperator
+from aucmax.operators.in_memory import FeatureOperator
 from aucmax.operators.placement import Sizes, open_features
 from aucmax.rows.interface import Rows
 from aucmax.runtime.progress import GridLine

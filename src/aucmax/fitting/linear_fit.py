@@ -4,25 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+from aucmax.fitting.attributes import intercepts
 from aucmax.fitting.context import Context
 from aucmax.fitting.machines import LinearMachine
-from aucmax.fitting.newton_fit import intercepts, solve_newton
+from aucmax.fitting.newton_fit import solve_newton
 from aucmax.fitting.problem import Problem
-from aucmax.fitting.scaling import Scaling, fit_scaler, new_scaler, scale_rows
-from aucmax.operators import BlockOperator, FeatureOperator, Operator
+from aucmax.fitting.scaling import Scaling, scaled
+from aucmax.operators.blocks import BlockOperator
+from aucmax.operators.in_memory import FeatureOperator
+from aucmax.operators.interface import Operator
 from aucmax.rows.interface import Rows
-
-
-def scaled_linear(problem: Problem, standardize: bool, context: Context) -> tuple[Any, Rows]:
-    """Fit the scaler of a linear fit; return it with the scaled rows."""
-    scaling = Scaling(standardize, names=problem.names)
-    rows = problem.rows
-    scaler = context.checkpoint.fitted(
-        "scaler",
-        lambda: fit_scaler(rows, problem.weight, scaling),
-        lambda: new_scaler(rows, scaling),
-    )
-    return scaler, scale_rows(scaler, rows)
 
 
 def linear_operator(rows: Rows) -> Operator:
@@ -36,7 +27,7 @@ def fit_linear(
     problem: Problem, C: float, standardize: bool, tol: float, max_iter: int, context: Context
 ) -> tuple[LinearMachine, dict[str, Any]]:
     """Return the linear machine of a problem, and the learnt attributes that describe the fit."""
-    scaler, rows = scaled_linear(problem, standardize, context)
+    scaler, rows = scaled(problem, Scaling(standardize, names=problem.names), context)
     solution, about = solve_newton(linear_operator(rows), problem, C, tol, max_iter, context)
     intercept = intercepts(solution.scores, problem, context.name)
     machine = LinearMachine.of_scaled(solution.coef, intercept, scaler)

@@ -6,28 +6,16 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.exceptions import ConvergenceWarning
 
+from aucmax.fitting.attributes import plain, plain_record
 from aucmax.fitting.context import Context, check_begun
 from aucmax.fitting.problem import Problem
-from aucmax.metrics.cutoffs import balanced_threshold
-from aucmax.operators import Operator
-from aucmax.runtime.parameters import is_auto, warn_user
+from aucmax.operators.interface import Operator
+from aucmax.runtime.parameters import warn_user
 from aucmax.runtime.progress import LiveLine, describe_step
 from aucmax.solvers.newton import Solution, minimize
 from aucmax.solvers.options import Hooks, Stopping
-
-Array = npt.NDArray[Any]
-
-#: What ``max_iter="auto"`` stands for: Newton steps, epochs.
-MAX_STEPS = 100
-EPOCHS = 20
-
-
-def most_iterations(max_iter: int | str, auto: int) -> int:
-    """Return ``max_iter`` as a number."""
-    return auto if is_auto(max_iter) else int(max_iter)
 
 
 def solve_newton(
@@ -73,26 +61,3 @@ def _warn_early(solution: Solution, C: float, tol: float, max_iter: int, context
         f"(relative) from the optimum: {advice}.",
         ConvergenceWarning,
     )
-
-
-def intercepts(scores: Array, problem: Problem, name: str) -> Array:
-    """Return minus the threshold of each ranking, from training scores (n, k); see ``predict``."""
-    if scores.size and not np.ptp(scores, axis=0).any():
-        warn_user(
-            f"{name} gives all training rows the same score: it has learnt nothing. Check that X "
-            "varies with y, and that parameters are not extreme."
-        )
-    pairs = zip(scores.T, problem.positives, strict=True)
-    return -np.array([balanced_threshold(own, up, problem.weight) for own, up in pairs])
-
-
-def plain_record(record: Any) -> dict[str, Any]:
-    """Return a solver's record as ``history_`` holds it."""
-    return {name: plain(value) for name, value in vars(record).items()}
-
-
-def plain(value: Any) -> Any:
-    """Return an array as a number, or as a list of several: JSON and data frames take these."""
-    if isinstance(value, np.ndarray):
-        return value.item() if value.size == 1 else value.tolist()
-    return value

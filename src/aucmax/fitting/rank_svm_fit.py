@@ -15,13 +15,13 @@ from sklearn.exceptions import ConvergenceWarning
 from aucmax.features.bandwidth import resolve_gamma
 from aucmax.features.kernel_products import kernel_matrix, kernel_product
 from aucmax.features.kernels import RADIAL, KernelSpec, LandmarkKernel
+from aucmax.fitting.attributes import intercepts, plain
 from aucmax.fitting.context import Context
-from aucmax.fitting.kernel_fit import FLOAT64_BYTES
 from aucmax.fitting.machines import SupportMachine
-from aucmax.fitting.newton_fit import intercepts, plain
 from aucmax.fitting.problem import Problem, positives_of
-from aucmax.fitting.scaling import Scaling, fit_scaler, scale_rows
-from aucmax.operators import FeatureOperator
+from aucmax.fitting.recipe import FLOAT64_BYTES
+from aucmax.fitting.scaling import Scaling, scaled
+from aucmax.operators.in_memory import FeatureOperator
 from aucmax.pairs import Floats, PairLoss
 from aucmax.rows.interface import dense, is_sparse
 from aucmax.runtime.memory import Budget, format_bytes
@@ -53,8 +53,7 @@ def fit_rank_svm(
 ) -> tuple[SupportMachine, dict[str, Any]]:
     """Return the machine of a problem, and the learnt attributes that describe the fit."""
     scaling = Scaling(recipe.standardize, None, recipe.kernel in RADIAL, problem.names)
-    scaler = fit_scaler(problem.rows, problem.weight, scaling)
-    rows = scale_rows(scaler, problem.rows)
+    scaler, rows = scaled(problem, scaling, context)
     gamma = resolve_gamma(recipe.gamma, rows, problem.weight, recipe.kernel)
     spec = KernelSpec(recipe.kernel, gamma, recipe.degree, recipe.coef0)
     chosen = _subsample(problem, recipe.subsample, context.random_state)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy.typing as npt
@@ -11,31 +11,14 @@ from aucmax.features.fourier import FourierFeatures
 from aucmax.features.kernels import BOTH, RADIAL
 from aucmax.features.nystroem import NystroemFeatures
 from aucmax.fitting.scaling import Scaling
+from aucmax.fitting.settings import Settings
 
 Array = npt.NDArray[Any]
+#: Kernel values up to this size stay in float64 if the data is; larger ones are in float32. So small
+#: problems agree with any float64 optimiser, and large ones take half the memory and time.
+FLOAT64_BYTES = 2**26
+
 Features = NystroemFeatures | FourierFeatures
-
-
-@dataclass(frozen=True)
-class Settings:
-    """What a fit may leave open: a value, or None.
-
-    All but ``metric`` are as the classifier's parameters. ``metric`` is what rows are multiplied by;
-    None is the plain distance.
-    """
-
-    C: float | None = None
-    gamma: float | str | None = None
-    n_landmarks: int | None = None
-    landmarks: Any = None
-    standardize: Any = None
-    kernel: str | None = None
-    metric: Array | None = None
-
-    def filled(self, other: Settings) -> Settings:
-        """Return these settings with open ones taken from another."""
-        missing = {name: value for name, value in vars(other).items() if getattr(self, name) is None}
-        return replace(self, **missing)
 
 
 @dataclass(frozen=True)

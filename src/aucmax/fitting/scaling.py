@@ -11,6 +11,8 @@ from sklearn.preprocessing import StandardScaler
 
 from aucmax.features.extremes import measure_extremes, refuse_tiny, warn_far
 from aucmax.features.scalers import MetricScaler, QuantileScaler
+from aucmax.fitting.context import Context
+from aucmax.fitting.problem import Problem
 from aucmax.rows.interface import Rows, new_standard_scaler
 
 Array = npt.NDArray[Any]
@@ -87,3 +89,14 @@ def rounded(scaler: StandardScaler) -> StandardScaler:
 def scale_rows(scaler: Any, rows: Rows) -> Rows:
     """Return rows through a fitted scaler; themselves if there is none."""
     return rows if scaler is None else rows.scaled(scaler)
+
+
+def scaled(problem: Problem, scaling: Scaling, context: Context) -> tuple[Any, Rows]:
+    """Return the fitted scaler of a problem, or that of its checkpoint, with the scaled rows."""
+    rows = problem.rows
+    scaler = context.checkpoint.fitted(
+        "scaler",
+        lambda: fit_scaler(rows, problem.weight, scaling),
+        lambda: new_scaler(rows, scaling),
+    )
+    return scaler, scale_rows(scaler, rows)

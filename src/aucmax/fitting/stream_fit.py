@@ -17,11 +17,11 @@ import numpy.typing as npt
 from sklearn.preprocessing import StandardScaler
 
 from aucmax.features.extremes import refuse_extremes, warn_far
+from aucmax.fitting.attributes import intercepts, plain_record
 from aucmax.fitting.context import Context
-from aucmax.fitting.linear_fit import scaled_linear
 from aucmax.fitting.machines import LinearMachine
-from aucmax.fitting.newton_fit import intercepts, plain_record
 from aucmax.fitting.problem import Problem, positives_of
+from aucmax.fitting.scaling import Scaling, scaled
 from aucmax.metrics.cutoffs import balanced_threshold
 from aucmax.rows.interface import ArrayRows, Block, is_sparse, new_standard_scaler
 from aucmax.runtime.progress import LiveLine, describe_epoch
@@ -91,7 +91,7 @@ def fit_epochs(
     context: Context,
 ) -> tuple[LinearMachine, Stream, dict[str, Any]]:
     """Run epochs over rows in memory; return the machine, the stream to go on, and attributes."""
-    scaler, rows = scaled_linear(problem, standardize, context)
+    scaler, rows = scaled(problem, Scaling(standardize, names=problem.names), context)
     rng, kept = np.random.default_rng(context.seed), context.checkpoint
     problem, trace = _split_trace(replace(problem, rows=rows), scaler, tracing, rng)
     X, square = problem.rows[:], mean_square(problem.rows[:])

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from aucmax.features.kernel_products import Fill, fill_matrix
 from aucmax.features.projection import Projection
 from aucmax.operators.in_memory import FeatureOperator, KernelOperator
 from aucmax.operators.interface import ALL, Operator
 from aucmax.pairs import Floats, Indices
+from aucmax.rows.interface import Fill, fill_matrix
 from aucmax.runtime import compiled
 from aucmax.runtime.threads import Scratch, cache_rows, over_blocks
 

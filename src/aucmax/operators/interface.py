@@ -16,11 +16,12 @@ class with these members and choose it in ``placement.py``.
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy.typing as npt
 
-from aucmax.pairs import Floats, Indices
+if TYPE_CHECKING:
+    from aucmax.pairs import Floats, Indices
 
 #: Flops this kind of machine does in the time it reads one byte (100 GFLOP/s against 20 GB/s).
 FLOPS_PER_BYTE = 5.0

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from aucmax.features.kernel_products import Fill, fill_matrix
 from aucmax.features.projection import Projection
 from aucmax.operators.in_memory import KernelOperator
+from aucmax.rows.interface import Fill, fill_matrix
 
 #: Rows and bytes that speeds are measured on.
 SPEED_ROWS = 4096

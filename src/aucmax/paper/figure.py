@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from aucmax.paper import results
-from aucmax.paper.methods import LANDMARKS
-from aucmax.paper.published import EPOCH_METHODS, EPOCHS, LARGE_DATASETS
+from aucmax.paper.published import EPOCH_METHODS, EPOCHS, LANDMARKS, LARGE_DATASETS
 from aucmax.paper.results import Row, Rows, is_done, seeds_of
 from aucmax.runtime.output_files import replacing
 

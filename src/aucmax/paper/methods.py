@@ -24,11 +24,9 @@ from aucmax.estimators.search import KernelAUCClassifierCV, LinearAUCClassifierC
 from aucmax.estimators.streaming import SGDAUCClassifier
 from aucmax.features.nystroem import NystroemFeatures
 from aucmax.fitting.grids import PAPER_C, PAPER_LAMBDA
+from aucmax.paper.published import LANDMARKS
 
 Grid = dict[str, list[float]]
-
-#: The number of landmarks, or of random Fourier features, in all of the paper's experiments.
-LANDMARKS = 1600
 
 #: The share of the rows that the subsampled RankSVM learns from.
 _FIFTH = 0.2

@@ -24,7 +24,8 @@ from aucmax.estimators.rank_svm import KernelRankSVM
 from aucmax.metrics import roc_auc, roc_auc_interval
 from aucmax.paper import published
 from aucmax.paper.data import Dataset, Split, load_dataset
-from aucmax.paper.methods import LANDMARKS, METHODS, Grid
+from aucmax.paper.methods import METHODS, Grid
+from aucmax.paper.published import LANDMARKS
 from aucmax.paper.store import KEY, Row
 from aucmax.runtime.machine import machine, peak_gib, versions
 from aucmax.runtime.output_files import replacing

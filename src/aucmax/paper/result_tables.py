@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from aucmax.paper import published, results
-from aucmax.paper.methods import LANDMARKS
+from aucmax.paper.published import LANDMARKS
 from aucmax.paper.results import Measure, Row, Rows, Show, count, is_done, notes_of, seeds_of
 from aucmax.paper.text_table import Entry, Line, Table
 

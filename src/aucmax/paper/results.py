@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from aucmax.paper.methods import LANDMARKS
-from aucmax.paper.published import SCOPES
+from aucmax.paper.published import LANDMARKS, SCOPES
 
 Row = Mapping[str, Any]
 Rows = Sequence[Row]

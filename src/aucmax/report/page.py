@@ -22,8 +22,8 @@ from aucmax.report.curves import DRAWS, Cuts, make_cuts, roc_band, score_histogr
 from aucmax.report.words import count, percent
 from aucmax.runtime.output_files import replacing
 from aucmax.runtime.parameters import COUNT, check_value
-from aucmax.tables import TableModel
 from aucmax.tables.evaluation_rows import EvaluationRows, evaluation_rows
+from aucmax.tables.model import TableModel
 
 _MOST_BARS = 20  #: Columns listed by importance.
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 Array = npt.NDArray[Any]
 Block = Any  #: a dense array or a CSR matrix; both index, multiply and cast alike
+Fill = Callable[[Any, Array], Array]  #: puts what is made of a block into an array
 T = TypeVar("T")
 
 #: Rows of an array that :meth:`ArrayRows.map` hands out at a time.
@@ -115,6 +116,17 @@ class ArrayRows:
 
         over_blocks(work, self.shape[0], 0, _MAP_ROWS)
         return out
+
+
+def fill_matrix(fill: Fill, X: Any, width: int, dtype: npt.DTypeLike) -> Array:
+    """Return the matrix (n, width) that ``fill`` makes of rows, block by block over threads."""
+    out = np.empty((X.shape[0], width), dtype=dtype)
+
+    def work(rows: slice) -> None:
+        fill(X[rows], out[rows])
+
+    over_blocks(work, X.shape[0], (width + X.shape[1]) * out.itemsize)
+    return out
 
 
 def slices(n_rows: int, size: int) -> Iterator[slice]:

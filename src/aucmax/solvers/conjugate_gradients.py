@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from aucmax.operators import Operator
+from aucmax.operators.interface import Operator
 from aucmax.pairs import Floats, Indices, Mask, PairPoint
 from aucmax.runtime.deadline import Deadline
-from aucmax.solvers.preconditioner import Factor
+
+if TYPE_CHECKING:
+    from aucmax.solvers.preconditioner import Factor
 
 #: The limit on Hessian products in one solve.
 MAX_PRODUCTS = 500

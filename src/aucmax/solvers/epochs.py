@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from aucmax.operators import FeatureOperator
+from aucmax.operators.in_memory import FeatureOperator
 from aucmax.pairs import Floats, Mask, ordered_share
 from aucmax.runtime.deadline import NEVER, Deadline
 from aucmax.solvers.options import NO_HOOKS, Hooks, SavedState

@@ -7,9 +7,14 @@ steps.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from aucmax.pairs import Floats, PairLoss, PairPoint
+
+if TYPE_CHECKING:
+    from aucmax.solvers.newton_state import Data, State
 
 #: The search ends when the slope has fallen to this share, or after this many trials.
 _SLOPE_LEFT = 0.1
@@ -73,3 +78,18 @@ def refuse_underflow(gradient: Floats) -> None:
     size = float(np.abs(gradient).max(initial=0.0))
     if size > 0.0 and size * size == 0.0:
         raise FloatingPointError("C, features or weights are so small that products vanish")
+
+
+def advance(
+    data: Data, state: State, problem: int, direction: Floats, moved: Floats, slope: float
+) -> None:
+    """Move one problem along its direction, or mark it as stalled: rounding allows no progress."""
+    coef, scores, C = state.coef[:, problem], state.scores[:, problem], float(state.C[problem])
+    inner = (float(coef @ coef), float(coef @ direction), float(direction @ direction))
+    loss, point = data.losses[problem], state.points[problem]
+    found = line_search(loss, point, scores, moved, inner, C, slope)
+    if found is None:
+        state.step[problem], state.stalled[problem] = 0.0, True
+        return
+    state.step[problem], state.scores[:, problem], state.points[problem] = found
+    coef += state.step[problem] * direction

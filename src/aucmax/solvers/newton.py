@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from aucmax.operators import Operator
+from aucmax.operators.interface import Operator
 from aucmax.pairs import Floats, Mask, PairLoss
 from aucmax.solvers.newton_state import Data, Record, State
-from aucmax.solvers.newton_steps import build_preconditioner
+from aucmax.solvers.newton_steps import build_preconditioner, iterate
 from aucmax.solvers.options import DEFAULT_STOPPING, NO_HOOKS, Hooks, SavedState, Stopping
 from aucmax.solvers.preconditioner import MOST_COLUMNS
 from aucmax.solvers.stages import solve_in_stages
@@ -63,7 +63,7 @@ class Newton:
         The next run changes the arrays of the solution. Its scores were updated step by step;
         :meth:`solution` computes them from the coefficients.
         """
-        solve_in_stages(self.data, self._state, C, hooks)
+        solve_in_stages(self.data, self._state, C, hooks, iterate)
         return _solution(self._state)
 
     def solution(self) -> Solution:

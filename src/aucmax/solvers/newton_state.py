@@ -6,13 +6,16 @@ import time
 from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from aucmax.operators import Operator
+from aucmax.operators.interface import Operator
 from aucmax.pairs import Floats, Indices, Mask, PairLoss, PairPoint
-from aucmax.solvers.options import SavedState, Stopping
-from aucmax.solvers.preconditioner import Preconditioner
+from aucmax.solvers.options import ROWS_PER_COLUMN, SavedState, Stopping
+
+if TYPE_CHECKING:
+    from aucmax.solvers.preconditioner import Curvature
 
 #: Relative residual to which the Newton system is solved at first. With 0.1 a solve takes half as many
 #: passes again, with 0.5 twice as many steps.
@@ -35,6 +38,16 @@ class Record:
     passes: int  #: passes over the data since the start
     preconditioners: int  #: how many were built in this step
     seconds: float  #: since the start
+
+
+@dataclass
+class Preconditioner:
+    """The preconditioner of one problem, if one has been built, and the products it takes."""
+
+    rows_per_column: int = ROWS_PER_COLUMN
+    products: int = 0  #: in the last Newton system
+    first_products: int = 0  #: in the first Newton system since it was built
+    curvature: Curvature | None = None
 
 
 @dataclass(frozen=True)

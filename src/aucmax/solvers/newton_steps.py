@@ -22,7 +22,7 @@ import numpy as np
 
 from aucmax.pairs import Floats, Indices
 from aucmax.solvers.conjugate_gradients import MAX_PRODUCTS, Direction, Hessian, solve_system
-from aucmax.solvers.line_search import line_search, refuse_overflow, refuse_underflow
+from aucmax.solvers.line_search import advance, refuse_overflow, refuse_underflow
 from aucmax.solvers.newton_state import Data, Record, State
 from aucmax.solvers.options import NO_HOOKS, Hooks
 from aucmax.solvers.preconditioner import Curvature, patience
@@ -109,21 +109,6 @@ def build_preconditioner(data: Data, state: State, problem: int) -> None:
         point = data.losses[problem].at(scores)
     loss, per_column = data.losses[problem], own.rows_per_column
     own.curvature = Curvature(data.operator, loss, point, scores, state.rng, per_column)
-
-
-def advance(
-    data: Data, state: State, problem: int, direction: Floats, moved: Floats, slope: float
-) -> None:
-    """Move one problem along its direction, or mark it as stalled: rounding allows no progress."""
-    coef, scores, C = state.coef[:, problem], state.scores[:, problem], float(state.C[problem])
-    inner = (float(coef @ coef), float(coef @ direction), float(direction @ direction))
-    loss, point = data.losses[problem], state.points[problem]
-    found = line_search(loss, point, scores, moved, inner, C, slope)
-    if found is None:
-        state.step[problem], state.stalled[problem] = 0.0, True
-        return
-    state.step[problem], state.scores[:, problem], state.points[problem] = found
-    coef += state.step[problem] * direction
 
 
 def _newton_direction(

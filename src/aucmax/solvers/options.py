@@ -12,6 +12,11 @@ from aucmax.runtime.deadline import NEVER, Deadline
 SavedState = dict[str, Any]
 
 
+#: Rows that a preconditioner samples per column of the features. On covtype (465k rows, C =
+#: 100) 10, 16 and 24 rows per column took 285, 310 and 190 passes, and 42, 46 and 33 s.
+ROWS_PER_COLUMN = 20
+
+
 @dataclass(frozen=True)
 class Stopping:
     """When a Newton solver stops."""
@@ -28,6 +33,9 @@ class Hooks:
     on_record: Callable[[Any], None] | None = None
     on_state: Callable[[SavedState], None] | None = None
 
+
+#: Takes Newton steps from a state until a solve has ended: its data, its state, its hooks.
+Iterate = Callable[[Any, Any, Hooks], None]
 
 DEFAULT_STOPPING = Stopping()
 NO_HOOKS = Hooks()

@@ -13,12 +13,11 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import linalg
 
-from aucmax.operators import FLOPS_PER_BYTE, Operator
+from aucmax.operators.interface import FLOPS_PER_BYTE, Operator
 from aucmax.pairs import Array, Floats, Indices, PairLoss, PairPoint
+from aucmax.solvers.options import ROWS_PER_COLUMN
 
-#: Sampled rows per column of the features, and the limit on their entries. On covtype (465k rows, C =
-#: 100) 10, 16 and 24 rows per column took 285, 310 and 190 passes, and 42, 46 and 33 s.
-ROWS_PER_COLUMN = 20
+#: The limit on the entries of sampled rows.
 MAX_ENTRIES = 2**27
 
 #: Above MAX_COLUMNS only the leading columns are factored, as the cost grows with their cube. On
@@ -107,16 +106,6 @@ class Curvature:
                 take, self._exact = self._first_columns, True
                 self._gram = self._point.hessian_gram(lambda i: take(i).astype(np.float64))
             return _factor_with_ridge(self._gram, C)
-
-
-@dataclass
-class Preconditioner:
-    """The preconditioner of one problem, if one has been built, and the products it takes."""
-
-    rows_per_column: int = ROWS_PER_COLUMN
-    products: int = 0  #: in the last Newton system
-    first_products: int = 0  #: in the first Newton system since it was built
-    curvature: Curvature | None = None
 
 
 def patience(operator: Operator, n_rows: int | None = None, share: float = 1.0) -> float:

@@ -12,8 +12,7 @@ import numpy as np
 
 from aucmax.pairs import Floats
 from aucmax.solvers.newton_state import Data, State
-from aucmax.solvers.newton_steps import iterate
-from aucmax.solvers.options import Hooks, Stopping
+from aucmax.solvers.options import Hooks, Iterate, Stopping
 from aucmax.solvers.starts import ROUGH_STEPS, ROUGH_TOL, begin_at
 
 #: A first solve at a C above _LARGE_C goes through smaller values, _STRIDE times apart.
@@ -22,13 +21,13 @@ _STRIDE = 4.0
 _MOST_STAGES = 20
 
 
-def solve_in_stages(data: Data, state: State, C: Floats, hooks: Hooks) -> None:
+def solve_in_stages(data: Data, state: State, C: Floats, hooks: Hooks, iterate: Iterate) -> None:
     """Minimise at weights ``C``, from where the problems are, or continue a run that was restored."""
     stopping = data.stopping
     if state.stages_left is None:
         stages = np.ceil((np.log(C.max()) - np.log(_LARGE_C)) / np.log(_STRIDE))
         state.stages_left = int(np.clip(stages, 0, _MOST_STAGES)) if state.previous is None else 0
-        begin_at(data, state, C / _STRIDE**state.stages_left)
+        begin_at(data, state, C / _STRIDE**state.stages_left, iterate)
     rough_steps = min(stopping.max_iter, ROUGH_STEPS)
     rough = Stopping(max(stopping.tol, ROUGH_TOL), rough_steps, stopping.deadline)
     while state.stages_left:
@@ -36,7 +35,7 @@ def solve_in_stages(data: Data, state: State, C: Floats, hooks: Hooks) -> None:
         if stopping.deadline.over():
             break
         state.stages_left -= 1
-        begin_at(data, state, C / _STRIDE**state.stages_left)
+        begin_at(data, state, C / _STRIDE**state.stages_left, iterate)
     if state.stages_left:  # out of time: the coefficients are those of a smaller C
         state.C = C
     else:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from aucmax.operators import FeatureOperator
+from aucmax.operators.in_memory import FeatureOperator
 from aucmax.pairs import Floats, Indices
+from aucmax.solvers.line_search import advance
 from aucmax.solvers.newton_state import Data, State
-from aucmax.solvers.newton_steps import advance, iterate
-from aucmax.solvers.options import Stopping
+from aucmax.solvers.options import NO_HOOKS, Iterate, Stopping
 
 #: How closely a problem that only leads to a start is solved, and in how many steps at most.
 ROUGH_TOL = 3e-3
@@ -20,14 +20,14 @@ _ROWS_PER_COLUMN = 30
 GAIN = 8
 
 
-def begin_at(data: Data, state: State, C: Floats) -> None:
-    """Set the weights ``C`` and move to a start that suits them."""
+def begin_at(data: Data, state: State, C: Floats, iterate: Iterate) -> None:
+    """Set the weights ``C`` and move to a start that suits them; ``iterate`` solves on a sample."""
     state.reopen(C)
     here = state.coef.copy(), state.scores.copy()
     if state.previous is not None:
         _follow_path(data, state, *state.previous)
     elif data.precondition:
-        _start_on_sample(data, state)
+        _start_on_sample(data, state, iterate)
     state.previous = here
 
 
@@ -41,7 +41,7 @@ def _follow_path(data: Data, state: State, coef: Floats, scores: Floats) -> None
     state.stalled[:] = False
 
 
-def _start_on_sample(data: Data, state: State) -> None:
+def _start_on_sample(data: Data, state: State, iterate: Iterate) -> None:
     """Begin where a solve on a sample of the rows ends, if there are many times more rows.
 
     The first steps only find out which pairs stay active, and a weighted sample shows that as well: 85
@@ -54,7 +54,7 @@ def _start_on_sample(data: Data, state: State) -> None:
     rows, few = state.sample
     reached = State.at_zero(few, state.rng)
     reached.reopen(state.C)
-    iterate(few, reached)
+    iterate(few, reached, NO_HOOKS)
     state.coef = reached.coef
     for own, other in zip(state.preconditioners, reached.preconditioners, strict=True):
         own.curvature = other.curvature

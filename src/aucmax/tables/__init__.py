@@ -1,4 +1,4 @@
-"""Models of tables as they come: numbers, yes and no, categories, holes; files and frames."""
+"""Models of tables with numbers, booleans, categories and missing values, from files and frames."""
 
 from aucmax.reading.frames import TableError
 from aucmax.reading.read import read_table, table_batches

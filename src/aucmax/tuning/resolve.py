@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from aucmax.features.extremes import fits_float32
 from aucmax.features.nystroem import AUTO_LANDMARKS
 from aucmax.fitting.context import Context
-from aucmax.fitting.kernel_fit import fits_float32
 from aucmax.fitting.problem import Fold, Problem, positives_of
-from aucmax.fitting.recipe import Recipe, Settings, landmark_bytes
+from aucmax.fitting.recipe import Recipe, landmark_bytes
 from aucmax.fitting.scaling import fit_scaler, scale_rows
+from aucmax.fitting.settings import Settings
 from aucmax.rows.content_order import content_order
 from aucmax.rows.interface import ArrayRows, Block, Rows, is_sparse
 from aucmax.runtime.deadline import Deadline, OutOfTimeError

@@ -14,9 +14,9 @@ from aucmax.features.kernel_products import raw_matrix
 from aucmax.features.kernels import LandmarkKernel
 from aucmax.features.metric import Damping, learn_metric, mean_outer, stretch
 from aucmax.features.nystroem import NystroemFeatures
-from aucmax.fitting.recipe import Settings
+from aucmax.fitting.settings import Settings
 from aucmax.metrics.auc import Placements, auc_variance, placements
-from aucmax.operators import FeatureOperator
+from aucmax.operators.in_memory import FeatureOperator
 from aucmax.pairs import PairLoss, ordered_share
 from aucmax.rows.interface import ArrayRows, Block, dense
 from aucmax.runtime.deadline import NEVER, Deadline, OutOfTimeError

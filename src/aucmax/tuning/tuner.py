@@ -14,7 +14,7 @@ from aucmax.features.bandwidth import resolve_gamma
 from aucmax.features.kernels import BOTH
 from aucmax.features.metric import Damping, learn_metric, mean_outer, stretch
 from aucmax.features.nystroem import AUTO_LANDMARKS
-from aucmax.fitting.recipe import Settings
+from aucmax.fitting.settings import Settings
 from aucmax.rows.interface import ArrayRows
 from aucmax.runtime.deadline import NEVER, Deadline, OutOfTimeError
 from aucmax.tuning.trial_rows import FIRST_LANDMARKS, MOST_TRIED, Sample

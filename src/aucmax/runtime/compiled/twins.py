@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from aucmax.runtime.compiled.loops import Array, Buffers, Counts, Schedule, Sizes
+if TYPE_CHECKING:
+    from aucmax.runtime.compiled.loops import Array, Buffers, Counts, Schedule, Sizes
 
 
 def pair_sgd(
