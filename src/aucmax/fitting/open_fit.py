@@ -72,13 +72,8 @@ def open_fit(
         refuse_lone_weight(weight)
         problem = _make_problem(estimator, X, y, weight, None if search is None else split)
         del X
-        arrays: dict[str, Any] = {}
-        if getattr(settings, "checkpoint", None) is not None:
-            labels = (problem.codes, problem.classes)
-            arrays = {"X": (problem.rows,), "y": labels, "sample_weight": (problem.weight,)}
-            folds = [each for fold in problem.folds for each in (fold.weight, fold.test)]
-            arrays |= {"cv": folds} if folds else {}
-            arrays |= data or {}
+        resumable = getattr(settings, "checkpoint", None) is not None
+        arrays = {**problem.arrays(), **(data or {})} if resumable else {}
         try:
             with (
                 np.errstate(

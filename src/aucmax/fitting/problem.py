@@ -92,6 +92,13 @@ class Problem:
         """The number of problems: parts times rankings."""
         return len(self.weights) * len(self.positives)
 
+    def arrays(self) -> dict[str, Sequence[Any]]:
+        """Return the arrays that a fit depends on, by name, to recognise it by."""
+        folds = [each for fold in self.folds for each in (fold.weight, fold.test)]
+        labels, weight = (self.codes, self.classes), (self.weight,)
+        found = {"X": (self.rows,), "y": labels, "sample_weight": weight, "cv": folds}
+        return {name: parts for name, parts in found.items() if parts}
+
     def losses(self) -> list[PairLoss]:
         """The pair loss of each problem."""
         return [PairLoss(up, part) for part in self.weights for up in self.positives]

@@ -131,12 +131,12 @@ class Resolved:
 
 def resolve(problem: Problem, asked: Asked, context: Context) -> Resolved:
     """Fill in what is left at "auto"; a resumed fit takes what was found before."""
-
-    def found() -> Any:
+    known = context.checkpoint.recall("settings")
+    if known is None:
         settings, trials, rounds = _resolve(problem, asked, context)
-        return vars(settings), trials, [each.plain() for each in rounds]
-
-    settings, trials, rounds = context.checkpoint.once("settings", found)
+        known = vars(settings), trials, [each.plain() for each in rounds]
+        context.checkpoint.note("settings", known)
+    settings, trials, rounds = known
     recipe = replace(asked.recipe, settings=Settings(**settings))
     return Resolved(recipe, list(trials), [Round.of_plain(each) for each in rounds])
 
