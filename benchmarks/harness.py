@@ -50,6 +50,12 @@ def median_time(work: Callable[[], Any], repeats: int = 7) -> float:
     return statistics.median(timed(work)[0] for _ in range(repeats))
 
 
+def stored_rows(benchmark: str, folder: Path) -> list[dict[str, Any]]:
+    """The rows that earlier runs have written."""
+    path = folder / f"{benchmark}.jsonl"
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
 class Writer:
     """Appends rows to a JSONL file as they come and shows a table at the end."""
 

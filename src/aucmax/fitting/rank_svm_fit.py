@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -13,24 +12,37 @@ import numpy.typing as npt
 from sklearn.exceptions import ConvergenceWarning
 
 from aucmax.features.bandwidth import resolve_gamma
-from aucmax.features.kernel_products import kernel_matrix, kernel_product
-from aucmax.features.kernels import RADIAL, KernelSpec, LandmarkKernel
+from aucmax.features.kernels import RADIAL, KernelSpec
+from aucmax.features.landmark_map import LandmarkMap, decompose
+from aucmax.features.landmarks import equal_shares
 from aucmax.fitting.attributes import intercepts, plain
 from aucmax.fitting.context import Context
 from aucmax.fitting.machines import SupportMachine
 from aucmax.fitting.problem import Problem, positives_of
 from aucmax.fitting.recipe import FLOAT64_BYTES
 from aucmax.fitting.scaling import Scaling, scaled
-from aucmax.operators.in_memory import FeatureOperator
-from aucmax.pairs import Floats, PairLoss
+from aucmax.operators.in_memory import KernelOperator
+from aucmax.operators.kernel_tiles import KernelTiles, tile_bytes
+from aucmax.pairs import Floats, Indices, PairLoss
 from aucmax.rows.interface import dense, is_sparse
 from aucmax.runtime.memory import Budget, format_bytes
 from aucmax.runtime.parameters import random_generator, warn_user
 from aucmax.runtime.progress import LiveLine, describe_product
-from aucmax.solvers.kernel_newton import minimize_kernel
-from aucmax.solvers.options import Stopping
+from aucmax.solvers.kernel_newton import KernelState, LandmarkFeatures, minimize_kernel
+from aucmax.solvers.newton import minimize
+from aucmax.solvers.options import Hooks, Stopping
 
 Array = npt.NDArray[Any]
+
+#: Up to this many rows, a product is so quick that landmarks do not pay.
+_FEW_ROWS = 4000
+
+#: Landmarks for the start and the preconditioner, and the relative eigenvalues that they keep.
+_LANDMARKS = 1600
+_CUT = 1e-6
+
+#: The start need not be exact.
+_START = Stopping(tol=1e-3)
 
 
 @dataclass(frozen=True)
@@ -59,22 +71,8 @@ def fit_rank_svm(
     chosen = _subsample(problem, recipe.subsample, context.random_state)
     codes, weight = problem.codes[chosen], problem.weight[chosen]
     X = _dense_rows(rows[chosen], context.memory)
-    product, held = _make_product(X, LandmarkKernel(X, spec, X.dtype), context.memory)
-    solutions = []
-    positives = positives_of(codes, problem.classes.size)
-    # A solve without the matrix takes so long that its progress is always shown.
-    show = context.verbose or not held
-    for positive in positives:
-        with LiveLine(partial(describe_product, tol=recipe.tol)) as line:
-            solutions.append(
-                minimize_kernel(
-                    product,
-                    PairLoss(positive, weight),
-                    float(recipe.C),
-                    stopping=Stopping(recipe.tol, int(recipe.max_iter)),
-                    on_record=line if show else None,
-                )
-            )
+    losses = [PairLoss(up, weight) for up in positives_of(codes, problem.classes.size)]
+    solutions = _solve(X, spec, losses, recipe, context)
     about = _describe(solutions, recipe, context.name)
     learnt = Problem(problem.rows, codes, weight, problem.classes, chosen, codes.size)
     scores = np.column_stack([solution.scores for solution in solutions])
@@ -83,6 +81,74 @@ def fit_rank_svm(
     support = np.flatnonzero(coef.any(axis=1))
     machine = SupportMachine(scaler, X[support], coef[support].T, intercept, spec)
     return machine, {**about, "gamma_": gamma}
+
+
+def _solve(
+    X: Array, spec: KernelSpec, losses: list[PairLoss], recipe: RankSVMRecipe, context: Context
+) -> list[KernelState]:
+    """Solve each problem over the rows X; many rows start from landmarks, which precondition, too."""
+    context.memory.require(
+        f"The kernel matrix of {len(X):,} rows, of which two blocks are held at least,",
+        2 * tile_bytes(len(X), X.dtype),
+        "Take a subsample, or use KernelAUCClassifier",
+    )
+    C, stopping = float(recipe.C), Stopping(recipe.tol, int(recipe.max_iter))
+    starts: list[Floats | None] = [None for _ in losses]
+    landmarks, room = None, context.memory.total
+    if len(X) > _FEW_ROWS:
+        landmarks = _landmark_features(X, _landmark_rows(losses[0], context.seed), spec)
+        solved = minimize(landmarks.operator, losses, np.full(len(losses), C), stopping=_START)
+        starts = [landmarks.as_rows(own) for own in solved.coef.T]
+        room -= landmarks.operator.nbytes
+    kernel, solutions = KernelTiles(X, spec, room), []
+    _warn_of_recomputing(kernel, X, context.memory)
+    for number, loss in enumerate(losses):
+        name, start = f"problem {number}", starts[number]
+        reached = context.checkpoint.recall(name)
+        with LiveLine(partial(describe_product, tol=recipe.tol)) as line:
+            # A solve that computes tiles again takes so long that its progress is always shown.
+            show = line if context.verbose or kernel.share_held < 1.0 else None
+            solutions.append(
+                minimize_kernel(
+                    kernel,
+                    loss,
+                    C,
+                    start=start if reached is None else reached["coef"],
+                    landmarks=landmarks,
+                    stopping=stopping,
+                    hooks=Hooks(show, context.checkpoint.hook(name)),
+                )
+            )
+    return solutions
+
+
+def _landmark_rows(loss: PairLoss, seed: int) -> Indices:
+    """Draw rows as landmarks, half of them from each class as far as it has so many."""
+    counts = equal_shares([loss.pos.size, loss.neg.size], min(_LANDMARKS, loss.n_rows))
+    rng, sides = np.random.default_rng(seed), zip((loss.pos, loss.neg), counts, strict=True)
+    drawn = [rng.choice(side, count, replace=False) for side, count in sides]
+    return np.sort(np.concatenate(drawn))
+
+
+def _landmark_features(X: Array, rows: Indices, spec: KernelSpec) -> LandmarkFeatures:
+    projection, _ = decompose(X[rows], spec, _CUT)
+    block = LandmarkMap(X[rows], spec, projection).kernel_block(X)
+    return LandmarkFeatures(KernelOperator(block, projection), rows, projection.fold)
+
+
+def _warn_of_recomputing(kernel: KernelTiles, X: Array, memory: Budget) -> None:
+    if kernel.share_held == 1.0:
+        return
+    began = time.perf_counter()
+    kernel.product(np.zeros(len(X)))
+    seconds = time.perf_counter() - began
+    needed = len(X) * (len(X) + 1) // 2 * X.dtype.itemsize
+    warn_user(
+        f"The kernel matrix of {len(X):,} rows takes {format_bytes(needed)}, and "
+        f"{format_bytes(memory.total)} may be used: {1.0 - kernel.share_held:.0%} of it is computed "
+        f"again in each product, {seconds:.1f} s each, and a fit takes some dozens. Raise max_memory, "
+        "take a subsample, or use KernelAUCClassifier."
+    )
 
 
 def _describe(solutions: list[Any], recipe: RankSVMRecipe, name: str) -> dict[str, Any]:
@@ -128,29 +194,3 @@ def _dense_rows(block: Any, memory: Budget) -> Array:
         )
     X = dense(block)
     return X.astype(np.float32, copy=False) if n_rows**2 * 8 > FLOAT64_BYTES else X
-
-
-def _make_product(
-    X: Array, kernel: LandmarkKernel, memory: Budget
-) -> tuple[Callable[[Floats], Floats], bool]:
-    """Return the product with the kernel matrix, and whether the matrix is held."""
-    needed = X.shape[0] ** 2 * X.dtype.itemsize
-    if needed <= memory.total:
-        matrix = FeatureOperator(kernel_matrix(kernel, X))
-        return lambda vector: matrix.scores(vector[:, None])[:, 0], True
-
-    def product(vector: Floats) -> Floats:
-        out: Floats = kernel_product(kernel, X, vector[:, None])[:, 0].astype(np.float64)
-        return out
-
-    some = X[: max(1, min(X.shape[0], 2**26 // X.shape[0]))]
-    began = time.perf_counter()
-    kernel_product(kernel, some, np.zeros((X.shape[0], 1)))
-    seconds = (time.perf_counter() - began) * X.shape[0] / some.shape[0]
-    warn_user(
-        f"The kernel matrix of {X.shape[0]:,} rows takes {format_bytes(needed)}, more than "
-        f"{format_bytes(memory.total)}: it is computed again in each product, about {seconds:.1f} s "
-        "each, and a fit takes some hundred. Raise max_memory, take a subsample, or use "
-        "KernelAUCClassifier."
-    )
-    return product, False

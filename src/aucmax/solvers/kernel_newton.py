@@ -4,6 +4,11 @@ With coefficients b over all rows and scores ``s = K b`` the objective is ``1/2 
 inner product ``<a, b> = a'Kb`` its gradient is ``b + C L'(s)`` and its Hessian ``I + C L''(s) K``: no
 inverse and no square of K appears, and a step of conjugate gradients costs one product with K. At the
 minimum ``b = -C L'(s)``, so a row in no active pair has coefficient 0.
+
+Three things make it fast. The solve starts from the landmark machine, whose landmarks are rows. The
+landmarks' features, a few columns for each row, precondition conjugate gradients (as in Falkon, Rudi et
+al. 2017, which does it for the square loss). And where few rows have an active partner, Newton systems
+leave out the others.
 """
 
 from __future__ import annotations
@@ -11,15 +16,66 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import numpy as np
 
-from aucmax.pairs import Floats, PairLoss, PairPoint
+from aucmax.operators.interface import Operator
+from aucmax.pairs import Floats, Indices, PairLoss, PairPoint
 from aucmax.solvers.line_search import line_search, refuse_overflow, refuse_underflow
-from aucmax.solvers.options import DEFAULT_STOPPING, Stopping
+from aucmax.solvers.options import DEFAULT_STOPPING, NO_HOOKS, Hooks, Stopping
+from aucmax.solvers.preconditioner import Curvature
 
 _FORCING = 0.1
 _MAX_PRODUCTS = 2000
+
+#: A Newton system leaves out rows without an active partner if at most this share of the rows is left:
+#: the smaller matrix is computed for it, and there is one whole product more.
+_RESTRICTED_SHARE = 0.7
+
+#: The preconditioner is rebuilt when the Newton system before took more products than this.
+_REBUILT_AFTER = 8
+
+
+class KernelMatrix(Protocol):
+    """The kernel matrix as the solver sees it; :class:`KernelTiles` is one."""
+
+    def product(self, vector: Floats) -> Floats:
+        """Return ``K @ vector``."""
+
+    def restricted(self, rows: Indices) -> KernelMatrix:
+        """Return the kernel matrix of some of the rows."""
+
+
+@dataclass(frozen=True)
+class LandmarkFeatures:
+    """Features of all rows over landmarks that are rows themselves.
+
+    ``operator`` has the features ``F = K[:, rows] P``; ``fold`` multiplies by P. So the coefficients
+    ``fold(v)`` at the landmarks have the scores ``F v``.
+    """
+
+    operator: Operator
+    rows: Indices
+    fold: Callable[[Floats], Floats]
+
+    def restricted(self, rows: Indices) -> LandmarkFeatures:
+        """Return the same for some of the rows, in rising order, with all landmarks among them."""
+        operator = self.operator.restricted(rows)
+        assert operator is not None
+        return LandmarkFeatures(operator, np.searchsorted(rows, self.rows), self.fold)
+
+    def as_rows(self, weights: Floats) -> Floats:
+        """Return the coefficients (n,) over all rows that score as ``weights`` over features do."""
+        coef: Floats = np.zeros(self.operator.n_rows)
+        coef[self.rows] = self.fold(weights[:, None])[:, 0]
+        return coef
+
+    def scores(self, weights: Floats) -> Floats:
+        return self.operator.scores(weights[:, None])[:, 0]
+
+    def pullback(self, vector: Floats) -> Floats:
+        return self.operator.pullback(vector[:, None])[:, 0]
 
 
 @dataclass(frozen=True)
@@ -32,6 +88,19 @@ class KernelRecord:
     gap: float  #: estimated relative distance to the minimum
     auc: float
     seconds: float
+
+
+@dataclass(frozen=True)
+class _Data:
+    """What stays the same during a solve."""
+
+    kernel: KernelMatrix
+    loss: PairLoss
+    C: float
+    stopping: Stopping
+    hooks: Hooks
+    landmarks: LandmarkFeatures | None  #: for the preconditioner; None is none
+    restrict: bool
 
 
 @dataclass
@@ -47,6 +116,7 @@ class KernelState:
     forcing: float = _FORCING  #: relative residual to which the Newton system is solved
     iteration: int = 0
     products: int = 0
+    curvature: Curvature | None = None  #: of the landmarks' features, for the preconditioner
     history: list[KernelRecord] = field(default_factory=list)  #: one per Newton step
     began: float = field(default_factory=time.perf_counter)
 
@@ -55,44 +125,46 @@ class KernelState:
         return KernelRecord(self.iteration, self.products, *reached)
 
 
-@dataclass(frozen=True)
-class _Data:
-    product: Callable[[Floats], Floats]
-    C: float
-    stopping: Stopping
-    on_record: Callable[[KernelRecord], None] | None
-
-
 def minimize_kernel(
-    product: Callable[[Floats], Floats],
+    kernel: KernelMatrix,
     loss: PairLoss,
     C: float,
     *,
+    start: Floats | None = None,
+    landmarks: LandmarkFeatures | None = None,
+    restrict: bool = True,
     stopping: Stopping = DEFAULT_STOPPING,
-    on_record: Callable[[KernelRecord], None] | None = None,
+    hooks: Hooks = NO_HOOKS,
 ) -> KernelState:
-    """Minimise ``1/2 b'Kb + C L(Kb)``, where ``product`` returns ``K @ vector``.
+    """Minimise ``1/2 b'Kb + C L(Kb)``.
 
-    ``on_record`` is called after each product with K.
+    Parameters
+    ----------
+    start : array of shape (n,), optional
+        Coefficients to start from, if their objective is below that of zero.
+    landmarks : LandmarkFeatures, optional
+        What preconditions conjugate gradients.
+    restrict : bool
+        Whether Newton systems may leave out rows without an active partner.
+    hooks : Hooks
+        ``on_record`` is called after each product with K, ``on_state`` with the coefficients after
+        each Newton step.
     """
-    coef, scores, tol = np.zeros(loss.n_rows), np.zeros(loss.n_rows), stopping.tol
-    point = loss.at(scores)
-    data, state = (
-        _Data(product, C, stopping, on_record),
-        KernelState(coef, scores, point, C * point.value),
-    )
+    data = _Data(kernel, loss, C, stopping, hooks, landmarks, restrict)
+    state, tol = _first_state(data, start), stopping.tol
     while not (state.converged or state.iteration >= stopping.max_iter or stopping.deadline.over()):
         state.iteration += 1
         # 1) Gradient
-        gradient = coef + C * state.point.gradient
+        gradient = state.coef + C * state.point.gradient
         refuse_underflow(gradient)
         # 2) Newton direction and its scores
         direction, moved, left = _newton_direction(data, state, gradient)
         slope = float(gradient @ moved)
         refuse_overflow(np.array([slope]))
         # 3) Line search in score space
-        inner = (float(coef @ state.scores), float(coef @ moved), float(direction @ moved))
-        search = (loss, state.point, state.scores, moved, inner, C, slope)
+        coef, scores = state.coef, state.scores
+        inner = (float(coef @ scores), float(coef @ moved), float(direction @ moved))
+        search = (loss, state.point, scores, moved, inner, C, slope)
         found = line_search(*search) if slope < 0 else None
         # 4) Record the step
         decrement = -0.5 * slope / state.objective
@@ -101,13 +173,30 @@ def minimize_kernel(
         if found is None:  # rounding allows no progress
             break
         length, state.scores, state.point = found
-        coef += length * direction
-        state.objective = 0.5 * float(coef @ state.scores) + C * state.point.value
+        state.coef = coef + length * direction
+        state.objective = 0.5 * float(state.coef @ state.scores) + C * state.point.value
         if decrement <= tol < state.gap:  # only the residual prevents convergence
             state.forcing *= 0.1
         state.history.append(state.record())
-    state.scores = product(coef)
-    state.objective = 0.5 * float(coef @ state.scores) + C * loss.at(state.scores).value
+        if hooks.on_state is not None:
+            hooks.on_state({"coef": state.coef})
+    state.scores = kernel.product(state.coef)  # without the rounding of many steps
+    state.objective = 0.5 * float(state.coef @ state.scores) + C * loss.at(state.scores).value
+    return state
+
+
+def _first_state(data: _Data, start: Floats | None) -> KernelState:
+    """Start from zero, or from the given coefficients if they are better."""
+    zero = np.zeros(data.loss.n_rows)
+    point = data.loss.at(zero)
+    state = KernelState(zero, zero, point, data.C * point.value)
+    if start is None:
+        return state
+    scores = data.kernel.product(start)
+    state.products, point = 1, data.loss.at(scores)
+    objective = 0.5 * float(start @ scores) + data.C * point.value
+    if objective < state.objective:
+        state.coef, state.scores, state.point, state.objective = start, scores, point, objective
     return state
 
 
@@ -116,31 +205,108 @@ def _newton_direction(
 ) -> tuple[Floats, Floats, float]:
     """Solve the Newton system by conjugate gradients in the kernel's inner product.
 
-    Returns the direction, its scores, and the squared norm of the residual.
+    Returns the direction, its scores, and an estimate of twice the decrease that it leaves out.
     """
+    rows = _rows_that_matter(data, state)
+    inverse = _inverse_over_features(data, state)
+    if rows is None:
+        system = _System(data.kernel, state.point, data.landmarks, inverse)
+        direction, moved, left = _conjugate_gradients(data, state, system, -gradient)
+        if data.landmarks is not None:  # without the rounding of features
+            moved = _product(data, state, data.kernel, direction)
+        return direction, moved, left
+    # Rows without an active partner go to zero at once, and the others follow.
+    direction = -state.coef
+    direction[rows] = 0.0
     residual = -gradient
-    image = data.product(residual)  # K residual
+    if direction.any():
+        ahead = _product(data, state, data.kernel, direction)
+        residual -= data.C * state.point.hessian_product(ahead)
+    alone = data.loss.sample(rows, np.ones(rows.size)).at(state.scores[rows])
+    landmarks = data.landmarks and data.landmarks.restricted(rows)
+    system = _System(data.kernel.restricted(rows), alone, landmarks, inverse)
+    solved, _, left = _conjugate_gradients(data, state, system, residual[rows])
+    direction[rows] = solved
+    return direction, _product(data, state, data.kernel, direction), left
+
+
+def _rows_that_matter(data: _Data, state: KernelState) -> Indices | None:
+    """Return the rows with an active partner, and landmarks; None if these are most of the rows."""
+    active = state.point.curvature() > 0
+    if data.landmarks is not None:
+        active[data.landmarks.rows] = True
+    if not data.restrict or active.mean() > _RESTRICTED_SHARE:
+        return None
+    return np.flatnonzero(active)
+
+
+def _inverse_over_features(data: _Data, state: KernelState) -> Callable[[Floats], Floats] | None:
+    """Return the approximate inverse of ``I + C F'HF`` for the landmarks' features F."""
+    if data.landmarks is None:
+        return None
+    if state.curvature is None:
+        rng = np.random.default_rng(state.iteration)
+        operator = data.landmarks.operator
+        state.curvature = Curvature(operator, data.loss, state.point, state.scores, rng)
+    return state.curvature.factor(data.C)
+
+
+def _product(data: _Data, state: KernelState, kernel: KernelMatrix, vector: Floats) -> Floats:
+    out = kernel.product(vector)
     state.products += 1
-    direction, moved = np.zeros_like(gradient), np.zeros_like(gradient)
-    along, along_image = residual.copy(), image.copy()
-    size = first = float(residual @ image)
+    if data.hooks.on_record is not None:
+        data.hooks.on_record(state.record())
+    return out
+
+
+@dataclass(frozen=True)
+class _System:
+    """A Newton system ``(I + C H K) x = residual`` over some of the rows, or all."""
+
+    kernel: KernelMatrix
+    point: PairPoint
+    landmarks: LandmarkFeatures | None
+    inverse: Callable[[Floats], Floats] | None
+
+    def precondition(self, residual: Floats, image: Floats) -> tuple[Floats, Floats]:
+        """Return a better direction than the residual, and its image, from the residual's.
+
+        In feature space this is the inverse of ``I + C F'HF`` within the span of the landmarks, and the
+        identity elsewhere, so it is symmetric and positive in the kernel's inner product.
+        """
+        if self.landmarks is None or self.inverse is None:
+            return residual, image
+        pulled = self.landmarks.pullback(residual)
+        change = pulled - self.inverse(pulled)
+        return residual - self.landmarks.as_rows(change), image - self.landmarks.scores(change)
+
+
+def _conjugate_gradients(
+    data: _Data, state: KernelState, system: _System, residual: Floats
+) -> tuple[Floats, Floats, float]:
+    """Solve a system; return the solution, its image, and an estimate of the error left."""
+    image = _product(data, state, system.kernel, residual)
+    along, along_image = system.precondition(residual, image)
+    out, moved = np.zeros_like(residual), np.zeros_like(residual)
+    size = first = float(residual @ along_image)
     refuse_overflow(np.array([first]))
-    for _ in range(_MAX_PRODUCTS):
+    begun = state.products
+    while state.products < begun + _MAX_PRODUCTS:
         if size <= max(0.0, state.forcing**2 * first) or data.stopping.deadline.over():
             break
-        curved = along + data.C * state.point.hessian_product(along_image)
-        curvature = float(along_image @ curved)
-        if curvature <= 0:  # by rounding: of equal rows the residual's image is zero
+        curved = along + data.C * system.point.hessian_product(along_image)
+        bend = float(along_image @ curved)
+        if bend <= 0:  # by rounding: of equal rows the residual's image is zero
             break
-        step = size / curvature
-        direction += step * along
+        step = size / bend
+        out += step * along
         moved += step * along_image
-        residual -= step * curved
-        image = data.product(residual)
-        state.products += 1
-        if data.on_record is not None:
-            data.on_record(state.record())
-        before, size = size, float(residual @ image)
-        along = residual + size / before * along
-        along_image = image + size / before * along_image
-    return direction, moved, size
+        residual = residual - step * curved
+        image = _product(data, state, system.kernel, residual)
+        better, better_image = system.precondition(residual, image)
+        last, size = size, float(residual @ better_image)
+        along = better + size / last * along
+        along_image = better_image + size / last * along_image
+    if state.products - begun > _REBUILT_AFTER:
+        state.curvature = None  # measured again at the next step
+    return out, moved, size

@@ -1,0 +1,114 @@
+"""The kernel matrix of rows with themselves, as square tiles.
+
+The matrix is symmetric, so only tiles on and above the diagonal are made, and each serves two products:
+half the memory, and half the time where tiles are computed again. Tiles that fit into memory are held;
+the rest are computed again in every product.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from aucmax.features.kernels import KernelSpec, LandmarkKernel
+from aucmax.pairs import Floats, Indices
+from aucmax.runtime import compiled
+from aucmax.runtime.threads import Scratch, over_blocks, thread_count
+
+Array = npt.NDArray[Any]
+Tile = tuple[int, int]  # the numbers of its block of rows and its block of columns
+
+#: Rows of a tile. In float32 a tile has 4 MB, so that its second product finds it in cache.
+TILE_ROWS = 1024
+
+#: Sums are made in this many parts, whatever the number of threads, so that rounding is the same.
+_PARTS = 16
+
+
+def tile_bytes(n_rows: int, dtype: npt.DTypeLike) -> int:
+    """Return the size of a tile of a matrix with so many rows."""
+    return min(n_rows, TILE_ROWS) ** 2 * np.dtype(dtype).itemsize
+
+
+class KernelTiles:
+    """``k(X, X)`` for rows ``X`` (n, d); at most ``room`` bytes of it are held.
+
+    ``share_held`` is the share of the tiles that are held.
+    """
+
+    def __init__(self, X: Array, spec: KernelSpec, room: float) -> None:
+        self.n_rows, self._X, self._spec = len(X), X, spec
+        starts = range(0, self.n_rows, TILE_ROWS)
+        self._blocks = [slice(start, min(start + TILE_ROWS, self.n_rows)) for start in starts]
+        self._kernels = [LandmarkKernel(X[block], spec, X.dtype) for block in self._blocks]
+        self._tiles = [(i, j) for j in range(len(self._blocks)) for i in range(j + 1)]
+        self._scratch = Scratch()
+        self._held: dict[Tile, Array] = {}
+        working = thread_count() * tile_bytes(self.n_rows, X.dtype)
+        count = max(0, int((room - working) // tile_bytes(self.n_rows, X.dtype)))
+        self._hold(self._tiles[:count])
+        self.share_held = len(self._held) / len(self._tiles)
+        self._room_left = room - sum(tile.nbytes for tile in self._held.values())
+
+    def _hold(self, tiles: list[Tile]) -> None:
+        held: list[Array] = [np.empty(0)] * len(tiles)
+
+        def work(part: slice) -> None:
+            for number in range(part.start, part.stop):
+                tile = tiles[number]
+                held[number] = self._fill(tile, np.empty(self._shape(tile), self._X.dtype))
+
+        over_blocks(work, len(tiles), 1, block_rows=1)
+        self._held = dict(zip(tiles, held, strict=True))
+
+    def _shape(self, tile: Tile) -> tuple[int, int]:
+        rows, columns = (self._blocks[number] for number in tile)
+        return rows.stop - rows.start, columns.stop - columns.start
+
+    def _fill(self, tile: Tile, out: Array) -> Array:
+        return self._kernels[tile[1]](self._X[self._blocks[tile[0]]], out)
+
+    def _tile(self, tile: Tile) -> Array:
+        if tile in self._held:
+            return self._held[tile]
+        return self._fill(tile, self._scratch.array(self._shape(tile), self._X.dtype))
+
+    def product(self, vector: Floats) -> Floats:
+        """Return ``K @ vector`` (n,), summed in float64."""
+        step = -(-len(self._tiles) // _PARTS)
+        sums = np.zeros((-(-len(self._tiles) // step), self.n_rows))
+
+        def work(part: slice) -> None:
+            own = sums[part.start // step]
+            for tile in self._tiles[part]:
+                self._add_products(tile, vector, own)
+
+        over_blocks(work, len(self._tiles), 1, block_rows=step)
+        out: Floats = sums.sum(axis=0)
+        return out
+
+    def restricted(self, rows: Indices) -> KernelTiles:
+        """Return the tiles of some of the rows; they are computed, and held as far as room is left."""
+        return KernelTiles(self._X[rows], self._spec, self._room_left)
+
+    def _add_products(self, tile: Tile, vector: Floats, sums: Floats) -> None:
+        values = self._tile(tile)
+        rows, columns = (self._blocks[number] for number in tile)
+        sums[rows] += _times(values, vector[columns])
+        if tile[0] != tile[1]:
+            sums[columns] += _times_transpose(values, vector[rows])
+
+
+def _times(values: Array, vector: Floats) -> Floats:
+    """Return ``values @ vector``, read in its dtype and summed in float64."""
+    out: Floats = np.empty((1, len(values)))
+    compiled.run("thin_scores", values, vector[None], out, 0, len(values))
+    return out.ravel()
+
+
+def _times_transpose(values: Array, vector: Floats) -> Floats:
+    out: Floats = np.zeros((1, values.shape[1]))
+    compiled.run("thin_pullback", values, vector[None], out, 0, len(values))
+    return out.ravel()
