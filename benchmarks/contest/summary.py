@@ -293,8 +293,8 @@ def changed(table: Table, method: str) -> str:
     mean = math.exp(statistics.fmean(math.log(ratio) for ratio in ratios))
     told = (
         f"Compared with {method}, {FIRST} is better on {better}, worse on {worse} and neither on "
-        f"{neither} splits at the 5 % level; its fits take {1 / mean:.2g} times as long in the geometric mean, "
-        f"and between {1 / max(ratios):.2g} and {1 / min(ratios):.2g} times."
+        f"{neither} splits at the 5 % level; its fits take {1 / mean:.2g} times as long in the "
+        f"geometric mean, and between {1 / max(ratios):.2g} and {1 / min(ratios):.2g} times."
     )
     return "\n".join([*lines, "", told])
 
