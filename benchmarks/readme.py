@@ -43,7 +43,9 @@ def end_to_end() -> str:
     for C in ("1", "10"):
         ours = times[f"aucmax C={C}"]
         ratios = ", ".join(f"{a / b:.2f}" for a, b in zip(ours, base, strict=True))
-        lines.append(f"aucmax at C={C} takes {ratios} of the time of scikit-learn at C=1 (each round).")
+        lines.append(
+            f"aucmax at C={C} takes {ratios} of the time of scikit-learn at C=1 (one number per round)."
+        )
     lines.append(f"Peak memory of the process after aucmax: {peak:.1f} GiB.")
     return "\n".join(lines)
 
@@ -115,8 +117,9 @@ def epochs() -> str:
 def rank_svm() -> str:
     """Test AUC with each grid (and splits), and the objective against landmarks on all rows."""
     lines = [
-        "| data | rows | paper | its grid | grid around the distance rule "
-        "| a fifth of the rows, its grid | objective against every row a landmark | seconds |",
+        "| data | rows | paper | paper's grid | grid around the distance rule "
+        "| a fifth of the rows, paper's grid | objective relative to every row as a landmark "
+        "| seconds |",
         "|---|---|---|---|---|---|---|---|",
     ]
     found = rows("rank_svm")
@@ -139,9 +142,9 @@ def rank_svm() -> str:
 def search() -> str:
     """What the paper's grid costs inside one solve, and what the choice is worth."""
     lines = [
-        "| data | rows | one fit | grid, early stop | whole grid | 79 fits, reckoned from some "
-        "| largest difference in AUC | memory, of one fit's | C chosen "
-        "| test AUC, chosen and best of the grid |",
+        "| data | rows | one fit | grid, early stop | whole grid | 79 fits, extrapolated "
+        "| largest difference in AUC | memory relative to one fit | C chosen "
+        "| test AUC, at that C and best on the grid |",
         "|---|---|---|---|---|---|---|---|---|---|",
     ]
     found = rows("search")
@@ -156,7 +159,7 @@ def search() -> str:
                 " and ".join(f"{row['seconds']:.3g}" for row in one) + " s",
                 f"{early['seconds']:,.0f} s, {_range(early['times_one_fit'])} fits",
                 f"{full['seconds']:,.0f} s, {_range(full['times_one_fit'])} fits",
-                f"{naive['seconds_of_79']:,.0f} s, from {naive['fits']}",
+                f"{naive['seconds_of_79']:,.0f} s, from {naive['fits']} fits",
                 f"{naive['largest_difference']:.1g}",
                 f"{early['memory_of_one_fit']:.2f}, {full['memory_of_one_fit']:.2f}",
             ]
@@ -177,7 +180,7 @@ def _range(values: list[float]) -> str:
 
 def apart() -> str:
     lines = [
-        "| data | landmarks | shared less apart | C shared, apart | test AUC shared, apart |",
+        "| data | landmarks | shared minus per fold | C shared, per fold | test AUC shared, per fold |",
         "|---|---|---|---|---|",
     ]
     for row in rows("search"):
@@ -207,7 +210,7 @@ def connect4() -> str:
 
 def tables() -> str:
     """What a CSV of 500,000 rows takes."""
-    lines = ["| | rows | seconds | rows a second | peak memory |", "|---|---|---|---|---|"]
+    lines = ["| | rows | seconds | rows per second | peak memory |", "|---|---|---|---|---|"]
     found = rows("tables")
     for row in found:
         pace = row.get("rows_per_second")
@@ -220,18 +223,18 @@ def tables() -> str:
     beyond = (more["rows"] - fewer["rows"]) / (more["seconds"] - fewer["seconds"])
     lines += [
         "",
-        f"Predict runs at {ratio:.1f} times the pace of scikit-learn's pipeline on the same rows, with "
-        f"the start of Python counted for it alone. Beyond {fewer['rows']:,} rows, {beyond:,.0f} take "
-        "a second.",
+        f"`predict` scores {ratio:.1f} times as many rows per second as scikit-learn's pipeline; only "
+        f"the time of `predict` includes the start of Python. Beyond {fewer['rows']:,} rows it scores "
+        f"{beyond:,.0f} rows per second.",
     ]
     return "\n".join(lines)
 
 
 def large() -> str:
-    """Fits beyond memory, passes by rows, and what making kernel values anew costs."""
+    """Fits beyond memory, passes by rows, and the cost of recomputing kernel values."""
     found = rows("large")
     lines = [
-        "| rows | `max_memory` | kernel values | seconds | passes | seconds a pass | test AUC "
+        "| rows | `max_memory` | kernel values | seconds | passes | seconds per pass | test AUC "
         "| peak memory |",
         "|---|---|---|---|---|---|---|---|",
     ]
@@ -245,20 +248,22 @@ def large() -> str:
     passes = [row for row in found if row["kind"] == "pass"]
     told = ", ".join(f"{row['seconds_a_pass']:.3g} s for {row['rows']:,} rows" for row in passes)
     slope = next(row["slope"] for row in found if row["kind"] == "slope")
-    anew = [row for row in found if row["kind"] == "recompute"]
+    recomputed = [row for row in found if row["kind"] == "recompute"]
     to_memory, to_parts = (
-        ", ".join(f"{row[name]:.1f}" for row in anew) for name in ("ratio_to_memory", "ratio_to_parts")
+        ", ".join(f"{row[name]:.1f}" for row in recomputed)
+        for name in ("ratio_to_memory", "ratio_to_parts")
     )
     product, exponential = (
-        statistics.median(row[name] for row in anew) for name in ("gflops", "exponentials_a_second")
+        statistics.median(row[name] for row in recomputed)
+        for name in ("gflops", "exponentials_a_second")
     )
     lines += [
         "",
-        f"A pass that makes kernel values anew takes {told}: a log-log slope of {slope:.2f}.",
-        f"At covtype's shape (54 columns, 1600 landmarks) it takes {to_memory} times a pass over "
-        f"values in memory (each round), and {to_parts} times its matrix product ({product:.0f} "
-        f"GFLOP/s in float32) and its exponentials ({exponential / 1e9:.2f} billion a second) done by "
-        "themselves.",
+        f"A pass that recomputes kernel values takes {told}: a log-log slope of {slope:.2f}.",
+        f"At covtype's shape (54 columns, 1600 landmarks) it takes {to_memory} times as long as a pass "
+        f"over values in memory (one number per round), and {to_parts} times as long as its matrix "
+        f"product ({product:.0f} GFLOP/s in float32) and its exponentials ({exponential / 1e9:.2f} "
+        "billion per second) alone.",
     ]
     return "\n".join(lines)
 
@@ -276,20 +281,20 @@ def distributed() -> str:
 
 
 def contest() -> str:
-    """All of the contest, or that it has not run."""
+    """The whole contest."""
     there = (ROOT / "docs" / "benchmarks" / "contest.jsonl").exists()
     return summary.markdown(rows("contest") if there else [])
 
 
 def contest_short() -> str:
-    """Of the contest, who stands where on whole data sets."""
+    """AUCs and ranks of the contest on whole data sets."""
     there = (ROOT / "docs" / "benchmarks" / "contest.jsonl").exists()
     full = summary.Table(rows("contest") if there else [], summary.FULL)
     return f"{summary.aucs(full)}\n\n{summary.standing(full)}" if full.rows else "No rows yet."
 
 
 def contest_rare() -> str:
-    """Of the contest, who stands where with rare positives."""
+    """AUCs and ranks of the contest with rare positives."""
     there = (ROOT / "docs" / "benchmarks" / "contest.jsonl").exists()
     found = rows("contest") if there else []
     tables = summary.rare_tables(found)

@@ -205,9 +205,9 @@ def standing(table: Table) -> str:
             f"mean rank, {complete} data sets",
             f"splits where {FIRST} is better, worse, neither",
             f"data sets where {FIRST} is better, worse",
-            f"fit time, of {TIME_UNIT}'s",
-            f"predict time, of {TIME_UNIT}'s",
-            "most memory, GiB",
+            f"fit time relative to {TIME_UNIT}",
+            f"predict time relative to {TIME_UNIT}",
+            "peak memory, GiB",
         ]
     )
     for method in sorted(table.methods, key=lambda name: ranks.get(name, math.inf)):
@@ -249,7 +249,7 @@ def behind(table: Table, where: str = "") -> str:
 
 
 def times(table: Table) -> str:
-    """Where the first method's fits are quickest and slowest, beside those of the unit of time."""
+    """Where the first method's fits are quickest and slowest, relative to the unit of time."""
     found = []
     for name in table.data:
         mine, unit = (table.mean(name, who, "fit_seconds") for who in (FIRST, TIME_UNIT))
@@ -264,9 +264,16 @@ def times(table: Table) -> str:
 
 
 def changed(table: Table, method: str) -> str:
-    """The first method beside itself with one thing changed, on the splits that both ran on."""
+    """The first method against itself with one thing changed, on the splits that both ran on."""
     lines = _head(
-        ["data", "splits", FIRST, method, f"{FIRST} better, worse, neither", f"fit time, of {FIRST}'s"]
+        [
+            "data",
+            "splits",
+            FIRST,
+            method,
+            f"{FIRST} better, worse, neither",
+            f"fit time relative to {FIRST}",
+        ]
     )
     ratios: list[float] = []
     for name in table.data:
@@ -285,9 +292,9 @@ def changed(table: Table, method: str) -> str:
     better, worse, neither = table.duels(method)
     mean = math.exp(statistics.fmean(math.log(ratio) for ratio in ratios))
     told = (
-        f"Beside {method}, {FIRST} is better on {better}, worse on {worse} and neither on {neither} "
-        f"splits at the 5 % level; its fits take {1 / mean:.2g} times as long in the geometric mean, "
-        f"and between {1 / max(ratios):.2g} and {1 / min(ratios):.2g} times."
+        f"Compared with {method}, {FIRST} is better on {better}, worse on {worse} and neither on "
+        f"{neither} splits at the 5 % level; its fits take {1 / mean:.2g} times as long in the "
+        f"geometric mean, and between {1 / max(ratios):.2g} and {1 / min(ratios):.2g} times."
     )
     return "\n".join([*lines, "", told])
 
@@ -302,7 +309,7 @@ def searches(rows: list[Row]) -> str:
         f"{method} {statistics.fmean(counts):.1f} ({min(counts)} to {max(counts)})"
         for method, counts in found.items()
     ]
-    return f"Configurations that searches finished, on average: {', '.join(told)}." if told else ""
+    return f"Configurations per search, mean and range: {', '.join(told)}." if told else ""
 
 
 def levels(tables: dict[str, Table]) -> str:
@@ -310,8 +317,8 @@ def levels(tables: dict[str, Table]) -> str:
     names = _unique(method for table in tables.values() for method in table.methods)
     told = [f"{share} of rows positive ({len(table.complete())})" for share, table in tables.items()]
     lines = [
-        "Test AUC in percent, mean over data sets (how many) and draws, and mean rank; in brackets the "
-        f"draws where {FIRST} is better, worse, neither at the 5 % level.",
+        "Test AUC in percent, mean over data sets (their number in the header) and draws, then mean "
+        f"rank; in brackets, draws where {FIRST} is better, worse, neither at the 5 % level.",
         "",
         *_head(["method", *told]),
     ]
@@ -339,7 +346,7 @@ def together(tables: dict[str, Table]) -> str:
             mean, above = statistics.fmean(apart), sum(each > 0 for each in apart)
             where = f"above it on {above} of {len(apart)} data sets and shares"
             told.append(f"{100 * mean:+.2f} points from {rival}'s ({where})")
-    return f"Over all of these, {FIRST}'s mean AUC is {' and '.join(told)}." if told else ""
+    return f"Over all of these, {FIRST}'s mean AUC differs by {', '.join(told)}." if told else ""
 
 
 def by_data(tables: dict[str, Table]) -> str:
@@ -369,7 +376,7 @@ def by_data(tables: dict[str, Table]) -> str:
 
 
 def failures(rows: list[Row]) -> str:
-    """Who did not come through, and why."""
+    """The runs that failed, and why."""
     found: dict[tuple[str, ...], list[int]] = {}
     for row in rows:
         if row["status"] != "ok":
@@ -379,7 +386,7 @@ def failures(rows: list[Row]) -> str:
     for (method, name, regime, status, reason), seeds in found.items():
         listed = ", ".join(map(str, sorted(seeds)))
         lines.append(f"- {method} on {name}, {regime}, seed {listed}: {status} ({reason})")
-    return "\n".join(["Did not come through:", "", *lines]) if lines else ""
+    return "\n".join(["Failed runs:", "", *lines]) if lines else ""
 
 
 def _auc(table: Table, data: str, method: str, best: float | None, what: str = "auc") -> str:
