@@ -241,7 +241,7 @@ class DaskRows:
         left = (total if max_memory is None else min(total, parse_bytes(max_memory))) - held
         sizes = Sizes(n_rows, feature_map.width, rank, itemsize)
         place = next(iter(sizes.fitting(left, project)), "recomputed")
-        taken = {"memory": sizes.values, "projected": sizes.features, "recomputed": 0}[place]
+        taken = sizes.held_values.get(place, 0)
         count = max(sum(threads.values()), int(np.ceil((taken or held) / (_PIECE_SHARE * smallest))))
         pieces, lengths = self._make_pieces(feature_map, place, count, threads)
         row_bytes = (rank if place == "projected" else feature_map.width) * itemsize

@@ -13,8 +13,8 @@ linear        x.u                          not used
 Values of "rbf+laplacian" stay side by side, those of the rbf first: each of the two has its own
 projection to features, and its own weights over the same landmarks.
 
-To add a kernel, write a class as those below, with raw values that are linear in gamma, and add it to
-``_PARTS``; ``bandwidth.py`` has the rules for gamma.
+To add a kernel, write a class with the members of :class:`Part` and add it to ``_PARTS``. Raw values
+are linear in gamma; ``bandwidth.py`` has the rules for gamma.
 """
 
 from __future__ import annotations
@@ -34,9 +34,6 @@ Array = npt.NDArray[Any]
 
 #: Two kernels over the same landmarks.
 BOTH = "rbf+laplacian"
-
-#: Kernels that fall with a distance, from 1 at distance 0.
-RADIAL = ("rbf", "laplacian", BOTH)
 
 #: From this many landmarks on, float32 values go through compiled loops. The number of rows must not
 #: matter: a row has the same score in any company.
@@ -110,17 +107,7 @@ class LandmarkKernel:
 
     def finish(self, raw: Array, out: Array) -> Array:
         """Make kernel values of raw ones, which may stand in ``out`` itself."""
-        if self.spec.radial:
-            if loops_pay(out):
-                compiled.run("exponential", raw, out)
-            else:
-                twins.exponential(raw, out)
-            return out
-        if raw is not out:
-            out[...] = raw
-        if self.spec.name == "polynomial":
-            out += self.spec.coef0
-            np.power(out, self.spec.degree, out=out)
+        self._parts[0].finish(raw, out)  # both of two kernels are exponentials
         return out
 
     def gradients(self, X: Array, coef: Array) -> list[Array]:
@@ -141,7 +128,9 @@ class LandmarkKernel:
 
 
 class Part(Protocol):
-    """One kernel over fixed landmarks."""
+    """One kernel over fixed landmarks; ``radial`` if it falls with a distance, from 1 at distance 0."""
+
+    radial: bool
 
     def __init__(
         self, landmarks: Array, spec: KernelSpec, dtype: np.dtype[Any], inner: np.dtype[Any]
@@ -150,11 +139,16 @@ class Part(Protocol):
     def raw(self, X: Block, out: Array) -> None:
         """Fill ``out`` (m, v) with what is linear in gamma."""
 
+    def finish(self, raw: Array, out: Array) -> None:
+        """Fill ``out`` with kernel values made of raw ones, which may stand in ``out`` itself."""
+
     def gradient(self, X: Array, values: Array, coef: Array) -> Array:
         """Return the gradient of ``values @ coef`` at dense rows X (m, d)."""
 
 
 class _Rbf:
+    radial = True
+
     def __init__(
         self, landmarks: Array, spec: KernelSpec, dtype: np.dtype[Any], inner: np.dtype[Any]
     ) -> None:
@@ -187,6 +181,9 @@ class _Rbf:
         wide[:, -2] = np.einsum("ij,ij->i", wide[:, :-2], wide[:, :-2])
         np.matmul(wide, self._right, out=out)
 
+    def finish(self, raw: Array, out: Array) -> None:
+        _exponential(raw, out)
+
     def gradient(self, X: Array, values: Array, coef: Array) -> Array:
         near = values * coef
         out: Array = 2.0 * self._gamma * (near @ self._landmarks - near.sum(axis=1)[:, None] * X)
@@ -194,6 +191,8 @@ class _Rbf:
 
 
 class _Laplacian:
+    radial = True
+
     def __init__(
         self, landmarks: Array, spec: KernelSpec, dtype: np.dtype[Any], inner: np.dtype[Any]
     ) -> None:
@@ -208,6 +207,9 @@ class _Laplacian:
         else:
             twins.manhattan(rows, self._columns, -self._gamma, out)
 
+    def finish(self, raw: Array, out: Array) -> None:
+        _exponential(raw, out)
+
     def gradient(self, X: Array, values: Array, coef: Array) -> Array:
         near, out = values * coef, np.empty_like(X)
         for f in range(X.shape[1]):  # signs of all rows, landmarks and columns would not fit
@@ -217,6 +219,8 @@ class _Laplacian:
 
 
 class _Polynomial:
+    radial = False
+
     def __init__(
         self, landmarks: Array, spec: KernelSpec, dtype: np.dtype[Any], inner: np.dtype[Any]
     ) -> None:
@@ -229,6 +233,13 @@ class _Polynomial:
             out[...] = X @ self._right
         else:
             np.matmul(X.astype(self._right.dtype, copy=False), self._right, out=out)
+
+    def finish(self, raw: Array, out: Array) -> None:
+        if raw is not out:
+            out[...] = raw
+        if self._spec.name == "polynomial":
+            out += self._spec.coef0
+            np.power(out, self._spec.degree, out=out)
 
     def gradient(self, X: Array, values: Array, coef: Array) -> Array:
         if self._spec.name == "linear":
@@ -248,9 +259,17 @@ _PARTS: dict[str, type[Part]] = {
     "linear": _Polynomial,
 }
 
-#: The kernels there are, and those of a map from landmarks.
+#: The kernels there are, those of a map from landmarks, and those that fall with a distance.
 KERNELS = tuple(_PARTS)
 LANDMARK_KERNELS = (*KERNELS, BOTH)
+RADIAL = (*(name for name, part in _PARTS.items() if part.radial), BOTH)
+
+
+def _exponential(raw: Array, out: Array) -> None:
+    if loops_pay(out):
+        compiled.run("exponential", raw, out)
+    else:
+        twins.exponential(raw, out)
 
 
 def loops_pay(values: Array) -> bool:

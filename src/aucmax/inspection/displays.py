@@ -227,7 +227,7 @@ class LandmarkCoverageDisplay:
     classes : array of shape (n,), optional
         Each class has a line of its own.
     n_landmarks : int
-    kernel : {"rbf", "laplacian", "rbf+laplacian"}
+    kernel : str
 
     Attributes
     ----------
@@ -271,7 +271,7 @@ class LandmarkCoverageDisplay:
         if not isinstance(feature_map, NystroemFeatures) or feature_map.kernel not in RADIAL:
             raise ValueError(
                 "Landmark coverage is for models with landmarks and a bandwidth: "
-                'feature_map="nystroem" and kernel="rbf", "laplacian" or both.'
+                f'feature_map="nystroem" and kernel={" or ".join(map(repr, RADIAL))}.'
             )
         X = check_rows(estimator, X, reset=False)
         if y is not None:

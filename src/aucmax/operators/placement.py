@@ -69,13 +69,18 @@ class Sizes:
         return self.n_rows * self.rank * self.itemsize
 
     @property
+    def held_values(self) -> dict[str, int]:
+        """Bytes of what each place in memory keeps."""
+        return {"memory": self.values, "projected": self.features}
+
+    @property
     def least(self) -> int:
         """Bytes needed even if no kernel value is kept."""
         return self.held + solver_bytes(self.n_rows, self.rank, self.n_problems)
 
     def fitting(self, left: float, project: bool) -> list[str]:
         """The places in memory with room for kernel values, the better one first."""
-        sizes = {"memory": self.values, "projected": self.features}
+        sizes = self.held_values
         wanted = "projected" if project or pays_to_project(self.width, self.rank) else "memory"
         names = sorted(sizes, key=lambda name: name != wanted)
         return [name for name in names if sizes[name] <= left]
@@ -180,14 +185,14 @@ def plan_fit(
         room = max(0, left - place.memory) // (2 * sizes.width * sizes.itemsize)
         return Plan(sizes, budget.total, place, rivals, room, passes)
 
-    inside = {"memory": sizes.values, "projected": sizes.features}
+    inside = sizes.held_values
     if names and not measure:
         return made(Place(names[0], inside[names[0]]))
     what = f"A fit on {sizes.n_rows:,} rows x {sizes.width:,} kernel values, even with none kept,"
     budget.require(what, sizes.least, "Use fewer landmarks or rows")
     read, make = memory_speed(), sizes.n_rows * row_seconds()
     multiply = 2.0 * sizes.values * sizes.rank / sizes.itemsize / (FLOPS_PER_BYTE * read)
-    setup = {"memory": make, "projected": make + multiply}
+    setup = {name: make + multiply * (name == "projected") for name in names}
     timed = [Place(name, inside[name], setup[name], inside[name] / read) for name in names]
     if timed:  # what is measured here is shown, and decides nothing
         return made(*timed)

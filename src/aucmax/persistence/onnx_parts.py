@@ -264,7 +264,9 @@ def _kernel_values(graph: Graph, spec: KernelSpec, points: np.ndarray, rows: str
     if spec.name == "polynomial":
         products = graph.add("MatMul", rows, spec.gamma * points.T)
         return graph.add("Pow", graph.add("Add", products, spec.coef0), spec.degree)
-    return graph.add("MatMul", rows, points.T)
+    if spec.name == "linear":
+        return graph.add("MatMul", rows, points.T)
+    raise OnnxError(f"to_onnx does not support the {spec.name} kernel.")
 
 
 def _manhattan(graph: Graph, rows: str, points: np.ndarray) -> str:
