@@ -152,8 +152,8 @@ class SOLAMClassifier(StreamingClassifier):
         self.verbose = verbose
 
     def _learner_kind(self) -> LearnerKind:
-        def make(n_columns: int, dtype: Any, *_: float) -> SOLAM:
+        def make(n_features: int, dtype: Any, *_: float) -> SOLAM:
             more: Any = {"zeta": self.zeta, "radius": self.radius}
-            return SOLAM(n_columns, dtype, buffer_size=_THRESHOLD_ROWS, **more)
+            return SOLAM(n_features, dtype, buffer_size=_THRESHOLD_ROWS, **more)
 
         return LearnerKind(make)

@@ -358,9 +358,9 @@ class SGDAUCClassifier(StreamingClassifier):
         def penalty(total: float) -> float:
             return 1.0 / (self.C * total) if self.alpha is None else float(self.alpha)
 
-        def make(n_columns: int, dtype: Any, total: float, square: float) -> PairSGD:
+        def make(n_features: int, dtype: Any, total: float, square: float) -> PairSGD:
             return PairSGD(
-                n_columns,
+                n_features,
                 dtype,
                 alpha=penalty(total),
                 eta0=first_step(square),

@@ -81,7 +81,7 @@ def scaled_kernel(problem: Problem, recipe: Recipe, context: Context) -> tuple[A
 
 def narrowed(rows: Rows, recipe: Recipe, memory: Budget, is_scaled: bool = True) -> Rows:
     """Return rows in the dtype of kernel values; refuse them if not even the landmarks fit."""
-    n_rows, n_features = rows.shape
+    n_rows, n_columns = rows.shape
     width, count = recipe.width(n_rows), recipe.count(n_rows)
     if n_rows * width * 8 > FLOAT64_BYTES:
         if not is_scaled and rows.in_memory and not fits_float32(rows[:]):
@@ -93,8 +93,8 @@ def narrowed(rows: Rows, recipe: Recipe, memory: Budget, is_scaled: bool = True)
         rows = rows.astype(np.float32)
     # Landmarks are dense even if rows are not, which counts where there are very many columns.
     memory.require(
-        f"{count:,} landmarks of {n_features:,} columns",
-        recipe.landmark_bytes(width, n_features),
+        f"{count:,} landmarks of {n_columns:,} columns",
+        recipe.landmark_bytes(width, n_columns),
         "Use fewer landmarks (n_landmarks), or fit on a sample of the rows",
     )
     return rows

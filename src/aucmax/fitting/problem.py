@@ -59,7 +59,7 @@ class Problem:
     weight : array of shape (n,)
     classes : array of labels, sorted
     position : int array of shape (n,)
-        Where each row was among the ``n_given`` rows passed.
+        Where each row was among the ``n_passed`` rows passed.
     names : array of str, optional
         The names of the columns.
     folds : sequence of Fold
@@ -72,7 +72,7 @@ class Problem:
     weight: Array
     classes: Array
     position: Array
-    n_given: int
+    n_passed: int
     names: Array | None = None
     folds: Sequence[Fold] = ()
     whole: bool = True
@@ -136,7 +136,7 @@ class Problem:
             np.add.at(total, fold.test, part.scores + shift)
             np.add.at(times, fold.test, 1.0)
         total[times == 0] = np.nan
-        pooled = np.full((self.n_given, scores.shape[1]), np.nan)
+        pooled = np.full((self.n_passed, scores.shape[1]), np.nan)
         pooled[self.position] = total / np.maximum(times, 1.0)[:, None] + intercept
         return pooled[:, 0] if self.classes.size == 2 else pooled
 

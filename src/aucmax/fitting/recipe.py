@@ -74,11 +74,11 @@ class Recipe:
         """Return the number of kernel values of a row."""
         return self.count(n_rows) * (2 if self.settings.kernel == BOTH else 1)
 
-    def landmark_bytes(self, width: int, n_features: int) -> int:
+    def landmark_bytes(self, width: int, n_columns: int) -> int:
         """Return the memory of landmarks with their copies in float64, and matrices between them."""
-        return landmark_bytes(width, n_features, 0 if self.feature_map == "fourier" else width)
+        return landmark_bytes(width, n_columns, 0 if self.feature_map == "fourier" else width)
 
 
-def landmark_bytes(n_landmarks: int, n_features: int, between: int) -> int:
+def landmark_bytes(n_landmarks: int, n_columns: int, between: int) -> int:
     """Return the memory of landmarks with their copies in float64, and matrices between them."""
-    return 24 * n_landmarks * (n_features + between)
+    return 24 * n_landmarks * (n_columns + between)

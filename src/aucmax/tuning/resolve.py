@@ -32,7 +32,7 @@ from aucmax.tuning.trial_rows import (
     sample_rows,
     too_few,
 )
-from aucmax.tuning.trials import Round, TrialKernel, learn_rounds
+from aucmax.tuning.trials import MetricRound, TrialKernel, repeat_rounds
 from aucmax.tuning.tuner import Limits, tune
 
 __all__ = ["PAPER", "UNTRIED", "Asked", "Resolved", "relearn_metric", "resolve", "seconds_of_tuning"]
@@ -126,7 +126,7 @@ class Resolved:
 
     recipe: Recipe
     trials: list[dict[str, Any]]
-    rounds: list[Round]
+    rounds: list[MetricRound]
 
 
 def resolve(problem: Problem, asked: Asked, context: Context) -> Resolved:
@@ -138,12 +138,12 @@ def resolve(problem: Problem, asked: Asked, context: Context) -> Resolved:
         context.checkpoint.note("settings", known)
     settings, trials, rounds = known
     recipe = replace(asked.recipe, settings=Settings(**settings))
-    return Resolved(recipe, list(trials), [Round.of_plain(each) for each in rounds])
+    return Resolved(recipe, list(trials), [MetricRound.of_plain(each) for each in rounds])
 
 
 def _resolve(
     problem: Problem, asked: Asked, context: Context
-) -> tuple[Settings, list[dict[str, Any]], list[Round]]:
+) -> tuple[Settings, list[dict[str, Any]], list[MetricRound]]:
     rows, settings = problem.rows, asked.settings
     if not asked.needs_trials(rows):
         return settings.filled(PLAIN if asked.preset is None else PAPER), [], []
@@ -193,7 +193,7 @@ def relearn_metric(
     settings = replace(resolved.recipe.settings, kernel=asked.kernel.name, metric=None)
     sample = _trial_sample(own, asked, context, [settings.standardize])
     kind = str(metric_kind(asked, problem.rows))
-    return learn_rounds(sample, settings, resolved.rounds, kind, asked.kernel, context.seed)
+    return repeat_rounds(sample, settings, resolved.rounds, kind, asked.kernel, context.seed)
 
 
 def metric_kind(asked: Asked, rows: Rows) -> str | None:

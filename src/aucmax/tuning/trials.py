@@ -60,7 +60,7 @@ class TrialKernel:
 
 
 @dataclass(frozen=True)
-class Round:
+class MetricRound:
     """A round of the metric that was kept: its damping, and the machine it was learnt from."""
 
     damping: Damping
@@ -73,7 +73,7 @@ class Round:
         return [self.damping.power, self.damping.identity, self.C, self.gamma, self.n_landmarks]
 
     @classmethod
-    def of_plain(cls, plain: Sequence[float]) -> Round:
+    def of_plain(cls, plain: Sequence[float]) -> MetricRound:
         power, identity, C, gamma, count = plain
         return cls(Damping(power, identity), C, gamma, int(count))
 
@@ -133,7 +133,7 @@ class Trial:
             degree=kernel.degree,
             coef0=kernel.coef0,
             random_state=seed,
-        ).place(ArrayRows(rows[train]), sample.codes[train], sample.weight[train])
+        ).fit_landmarks(ArrayRows(rows[train]), sample.codes[train], sample.weight[train])
         unit = replace(self._map.spec, gamma=1.0, gamma_l1=1.0)
         self._raw = raw_matrix(LandmarkKernel(self._map.landmarks_, unit, rows.dtype), rows)
         self._at: tuple[float, Any, Newton] | None = None
@@ -271,10 +271,10 @@ class Candidate:
         return narrow if narrow.beats(found) else found
 
 
-def learn_rounds(
+def repeat_rounds(
     sample: Sample,
     settings: Settings,
-    rounds: Sequence[Round],
+    rounds: Sequence[MetricRound],
     kind: str,
     kernel: TrialKernel,
     seed: int,

@@ -18,7 +18,7 @@ from aucmax.fitting.settings import Settings
 from aucmax.rows.interface import ArrayRows
 from aucmax.runtime.deadline import NEVER, Deadline, OutOfTimeError
 from aucmax.tuning.trial_rows import FIRST_LANDMARKS, MOST_TRIED, Sample
-from aucmax.tuning.trials import Candidate, Result, Round, TrialKernel, learn_rounds
+from aucmax.tuning.trials import Candidate, MetricRound, Result, TrialKernel, repeat_rounds
 
 Array = npt.NDArray[Any]
 Search = Callable[[Candidate, Any], Result]
@@ -30,7 +30,7 @@ _WORTH_DOUBLING = 0.02
 _ALL_BUT_RIGHT = 0.9998
 
 #: The most rounds of the metric.
-MAX_ROUNDS = 3
+MAX_METRIC_ROUNDS = 3
 
 #: Dampings of the metric, the weakest first: the stronger has to be better beyond noise. If rows are
 #: few, one between the two.
@@ -86,7 +86,7 @@ def tune(
     limits: Limits,
     seed: int = 0,
     say: Callable[[str], None] = _silent,
-) -> tuple[Settings, list[dict[str, Any]], list[Round]]:
+) -> tuple[Settings, list[dict[str, Any]], list[MetricRound]]:
     """Choose what is open in ``fixed`` by trials; return it, their records, and rounds of the metric.
 
     ``metric`` is None, "diagonal" or "full". Scalings are tried in the order of ``sample.rows``. Raises
@@ -144,7 +144,7 @@ class Tuner:
         self.plain: list[Array | None] = [None] * len(sample.folds)
         self.learnt: Array | None = None
         self.records: list[dict[str, Any]] = []
-        self.rounds: list[Round] = []
+        self.rounds: list[MetricRound] = []
         settings = replace(fixed, standardize=next(iter(sample.rows)), n_landmarks=self.first)
         self.candidate, self.best = self._try(settings, self.plain, Candidate.climb, None)
         self._record("as it is", self.best, True)
@@ -163,7 +163,7 @@ class Tuner:
                 settings = replace(self.candidate.settings, landmarks=strategy)
                 self._contest(what, settings, self.plain, Candidate.c_near)
 
-    def learn_metric(self, rounds: int = MAX_ROUNDS) -> None:
+    def learn_metric(self, rounds: int = MAX_METRIC_ROUNDS) -> None:
         """Learn a metric, for as many rounds as help."""
         if self.metric is None:
             return
@@ -210,7 +210,9 @@ class Tuner:
         """Learn the metric from the whole sample, by the rounds that were kept."""
         if self.learnt is None:
             settings, kind = self.candidate.settings, str(self.metric)
-            self.learnt = learn_rounds(self.sample, settings, self.rounds, kind, self.kernel, self.seed)
+            self.learnt = repeat_rounds(
+                self.sample, settings, self.rounds, kind, self.kernel, self.seed
+            )
 
     def try_second_kernel(self) -> None:
         """Try a second kernel, the laplacian, over the same landmarks, if it is affordable.
@@ -342,7 +344,7 @@ class Tuner:
                 chosen = damping
         if chosen is not None:
             count = source.settings.n_landmarks or FIRST_LANDMARKS
-            self.rounds.append(Round(chosen, best.C, best.gamma, count))
+            self.rounds.append(MetricRound(chosen, best.C, best.gamma, count))
         return chosen is not None
 
     def _record(self, what: str, result: Result, kept: bool) -> None:
