@@ -116,7 +116,7 @@ def _transposed_product(matrix: Any, gradient: Floats) -> Floats:
 
 
 def _is_thin(matrix: Any, n_vectors: int, most: int) -> bool:
-    """Whether to multiply by compiled loops, which sum in float64."""
+    """Return whether to multiply by compiled loops, which sum in float64."""
     if is_sparse(matrix) or n_vectors > most:
         return False
     return bool(matrix.nbytes >= _THIN_BYTES and matrix.flags.c_contiguous)

@@ -108,7 +108,7 @@ class Asked:
         return min(self.effort, self.time_budget / _SECONDS_OF_EFFORT)
 
     def needs_trials(self, rows: Rows) -> bool:
-        """Whether a fit to these rows makes trials, if there are enough of them."""
+        """Return whether a fit to these rows makes trials, if there are enough rows."""
         open_ = any(getattr(self.settings, name) is None for name in self.needed)
         return self.tunable and (open_ or metric_kind(self, rows) is not None)
 
@@ -130,7 +130,7 @@ class Resolved:
 
 
 def resolve(problem: Problem, asked: Asked, context: Context) -> Resolved:
-    """Fill in what is left at "auto"; a resumed fit takes what was found before."""
+    """Fill in what is left at "auto"; a resumed fit reuses what was found before."""
     known = context.checkpoint.recall("settings")
     if known is None:
         settings, trials, rounds = _resolve(problem, asked, context)
