@@ -72,7 +72,6 @@ class StreamingClassifier(RankingClassifier):
         n_iter_no_change: int,
         tol: float,
         random_state: Any,
-        verbose: int,
     ) -> None:
         self.epochs = epochs
         self.standardize = standardize
@@ -82,7 +81,6 @@ class StreamingClassifier(RankingClassifier):
         self.n_iter_no_change = n_iter_no_change
         self.tol = tol
         self.random_state = random_state
-        self.verbose = verbose
 
     def _learner_kind(self) -> LearnerKind:
         """Return how learners are made and follow a stream."""
