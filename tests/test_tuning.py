@@ -605,7 +605,7 @@ def test_a_tuned_model_is_saved_and_told_apart(tmp_path):
         ({"effort": 0}, "effort must be"),
         ({"metric": "learned", "feature_map": "fourier"}, "feature_map='nystroem'"),
         ({"metric": "full", "kernel": "linear"}, "kernel='rbf' or 'laplacian'"),
-        ({"metric": "learned", "landmarks": np.ones((3, 12))}, "landmarks, so they cannot be given"),
+        ({"metric": "learned", "landmarks": np.ones((3, 12))}, "landmarks cannot be an array"),
     ],
 )
 def test_bad_parameters_are_refused_with_a_sentence(parameters, message):

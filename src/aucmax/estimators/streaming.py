@@ -330,16 +330,9 @@ class SGDAUCClassifier(StreamingClassifier):
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
-        shared = (
-            epochs,
-            standardize,
-            trace,
-            early_stopping,
-            validation_fraction,
-            n_iter_no_change,
-            tol,
-        )
-        super().__init__(*shared, random_state, verbose)
+        stopping = (trace, early_stopping, validation_fraction, n_iter_no_change, tol)
+        super().__init__(epochs, standardize, *stopping, random_state)
+        self.verbose = verbose
         self.C = C
         self.alpha = alpha
         self.average = average
