@@ -223,7 +223,7 @@ def test_a_killed_process_is_gone_on_from_by_another(model, problem, tmp_path):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Checkpoint, "recall", recall)
         resumed.fit(X, y)
-    assert names & {"newton", "walk", "epochs"}
+    assert names & {"newton", "C path", "epochs"}
     whole = clone(model).fit(X, y)
     atol = 0 if isinstance(model, SGDAUCClassifier) else 1e-6
     np.testing.assert_allclose(weights(resumed), weights(whole), rtol=0, atol=atol)

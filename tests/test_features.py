@@ -455,7 +455,7 @@ def test_scratch_is_one_array_a_thread():
 
 def test_landmarks_without_a_projection_are_no_fitted_map():
     X = np.random.default_rng(0).normal(size=(60, 3))
-    mapped = NystroemFeatures(10, random_state=0).fit(X).place(X[:30])
+    mapped = NystroemFeatures(10, random_state=0).fit(X).fit_landmarks(X[:30])
     with pytest.raises(NotFittedError):
         mapped.transform(X)
     whole = NystroemFeatures(10, random_state=0).fit(X[:30])

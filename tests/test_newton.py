@@ -100,8 +100,8 @@ def test_of_very_many_columns_the_first_are_factored(monkeypatch):
     losses, C = [PairLoss(positive)], np.array([1e3])
     full = minimize(FeatureOperator(F), losses, C, stopping=Stopping(tol=1e-9))
     without = minimize(FeatureOperator(F), losses, C, stopping=Stopping(tol=1e-9), precondition=False)
-    monkeypatch.setattr(preconditioner, "MAX_COLUMNS", 20)
-    monkeypatch.setattr(preconditioner, "LEADING_COLUMNS", 10)
+    monkeypatch.setattr(preconditioner, "MAX_FACTORED", 20)
+    monkeypatch.setattr(preconditioner, "LEADING_FEATURES", 10)
     solution = minimize(FeatureOperator(F), losses, C, stopping=Stopping(tol=1e-9))
     assert solution.converged.all()
     assert sum(r.preconditioners for r in solution.history) > 0
@@ -110,8 +110,8 @@ def test_of_very_many_columns_the_first_are_factored(monkeypatch):
 
 
 def test_columns_beyond_those_factored_go_by_the_diagonal(monkeypatch):
-    monkeypatch.setattr(preconditioner, "MAX_COLUMNS", 3)
-    monkeypatch.setattr(preconditioner, "LEADING_COLUMNS", 3)
+    monkeypatch.setattr(preconditioner, "MAX_FACTORED", 3)
+    monkeypatch.setattr(preconditioner, "LEADING_FEATURES", 3)
     F, positive, _ = problem(n=300, r=8)
     loss, scores, rng = PairLoss(positive), np.zeros(300), np.random.default_rng(0)
     point = loss.at(scores)
@@ -255,8 +255,8 @@ def test_badly_scaled_features_do_not_pass_for_converged(seed, precondition):
 
 
 def test_a_column_beyond_factoring_is_solved_more_closely(monkeypatch):
-    monkeypatch.setattr(preconditioner, "MAX_COLUMNS", 1)
-    monkeypatch.setattr(preconditioner, "LEADING_COLUMNS", 1)
+    monkeypatch.setattr(preconditioner, "MAX_FACTORED", 1)
+    monkeypatch.setattr(preconditioner, "LEADING_FEATURES", 1)
     rng = np.random.default_rng(0)
     F = rng.normal(size=(200, 2)) * [1000.0, 1.0]
     positive = F[:, 1] + 0.3 * rng.normal(size=200) > 1

@@ -51,7 +51,7 @@ def test_products_are_those_of_the_explicit_matrix(kind, dtype, k, monkeypatch):
         some = operator.rows(index, columns)
         np.testing.assert_allclose(some, F[index][:, columns], atol=tolerance)
         assert some.dtype == dtype
-    assert (operator.n_rows, operator.n_columns) == F.shape
+    assert (operator.n_rows, operator.n_features) == F.shape
     assert operator.nbytes > 0
 
 

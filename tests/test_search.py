@@ -577,7 +577,7 @@ def test_groups_and_arguments_that_do_not_fit_are_refused():
 
 def test_values_that_did_not_converge_are_told_of():
     X, y = moons()
-    with pytest.warns(ConvergenceWarning, match=r"of 3 values of C were left before"):
+    with pytest.warns(ConvergenceWarning, match=r"of 3 values of C had not converged"):
         model = linear_search([1.0, 10.0, 100.0], max_iter=1, tol=1e-12).fit(X, y)
     assert not all(record["converged"] for record in model.path_)
 

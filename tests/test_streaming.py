@@ -244,7 +244,7 @@ def test_the_trace_may_be_on_other_rows():
         clone(model).set_params(trace="train").fit(X, y, X_val=X, y_val=y)
     loose = clone(model).fit(X[:400], y[:400], X_val=sparse.csr_matrix(X[400:]), y_val=y[400:])
     assert loose.history_[-1]["auc"] == pytest.approx(expected)
-    with pytest.raises(ValueError, match="every class in y_val"):
+    with pytest.raises(ValueError, match="y_val has no row of some class"):
         model.fit(X, y, X_val=X, y_val=np.ones(len(y), dtype=int))
 
 
@@ -303,7 +303,7 @@ def test_the_first_call_may_find_the_classes_itself(model):
     X, y = cancer()
     model = clone(model).partial_fit(X[:50], y[:50])
     assert list(model.classes_) == [0, 1]
-    with pytest.raises(ValueError, match=r"pass all that will come, as classes="):
+    with pytest.raises(ValueError, match=r"pass all classes of the stream as classes="):
         clone(model).partial_fit(X[:50], np.ones(50))
 
 

@@ -20,7 +20,7 @@ from aucmax.tuning import resolve as resolve_module
 from aucmax.tuning import trial_rows, trials, tuner
 from aucmax.tuning.effort import most_landmarks
 from aucmax.tuning.trial_rows import Sample, draw_sample, rows_within
-from aucmax.tuning.trials import Round, TrialKernel
+from aucmax.tuning.trials import MetricRound, TrialKernel
 from aucmax.tuning.tuner import Limits
 from tests.searches import kernel_search
 
@@ -295,13 +295,13 @@ def test_two_kernels_take_more_of_the_effort_than_one():
 def test_each_fold_learns_its_metric_as_the_whole_did(monkeypatch):
     X, y = ring(400)
     seen = []
-    learn = resolve_module.learn_rounds
+    learn = resolve_module.repeat_rounds
 
     def learning(sample, settings, *rest):
         seen.append(settings.kernel)
         return learn(sample, settings, *rest)
 
-    monkeypatch.setattr(resolve_module, "learn_rounds", learning)
+    monkeypatch.setattr(resolve_module, "repeat_rounds", learning)
     given = {"Cs": [1.0], "n_landmarks": 100, "random_state": 0}
     model = kernel_search(metric="learned", kernel="auto", **given).fit(X, y)
     assert has_second_kernel(model)
@@ -490,7 +490,7 @@ def test_a_last_round_comes_from_the_machine_with_more_landmarks():
     assert records[-2]["what"] == "as many landmarks as given"
     assert [each.n_landmarks for each in rounds[:-1]] == [500] * (len(rounds) - 1)
     assert rounds[-1].n_landmarks == (800 if records[-1]["kept"] else 500)
-    assert [Round.of_plain(each.plain()) for each in rounds] == rounds
+    assert [MetricRound.of_plain(each.plain()) for each in rounds] == rounds
 
 
 def test_few_rows_try_nothing_and_say_so(capsys):
@@ -605,7 +605,7 @@ def test_a_tuned_model_is_saved_and_told_apart(tmp_path):
         ({"effort": 0}, "effort must be"),
         ({"metric": "learned", "feature_map": "fourier"}, "feature_map='nystroem'"),
         ({"metric": "full", "kernel": "linear"}, "kernel='rbf' or 'laplacian'"),
-        ({"metric": "learned", "landmarks": np.ones((3, 12))}, "landmarks, so they cannot be given"),
+        ({"metric": "learned", "landmarks": np.ones((3, 12))}, "landmarks cannot be an array"),
     ],
 )
 def test_bad_parameters_are_refused_with_a_sentence(parameters, message):

@@ -33,7 +33,7 @@ class DaskOperator:
     client : distributed.Client
     pieces : futures of pieces, in the order of the rows
     lengths : the number of rows of each
-    n_columns : int
+    n_features : int
         The number of features.
     row_bytes, cost : int, float
         The bytes of a row that a pass reads, and its time relative to reading memory.
@@ -46,17 +46,17 @@ class DaskOperator:
         client: Any,
         pieces: Sequence[Any],
         lengths: Sequence[int],
-        n_columns: int,
+        n_features: int,
         row_bytes: int,
         cost: float = 1.0,
         spare: int = 0,
     ) -> None:
         self._client, self._pieces, self._lengths = client, list(pieces), list(lengths)
         self._starts = np.concatenate([[0], np.cumsum(self._lengths, dtype=np.intp)])
-        self.n_rows, self.n_columns = int(self._starts[-1]), n_columns
+        self.n_rows, self.n_features = int(self._starts[-1]), n_features
         self._row_bytes, self._spare = row_bytes, spare
         self.nbytes = int(cost * self.n_rows * row_bytes)
-        self.room = min(self.n_rows, SAMPLE_ROWS * n_columns)
+        self.room = min(self.n_rows, SAMPLE_ROWS * n_features)
 
     def scores(self, coef: Floats) -> Floats:
         with sending():
@@ -73,12 +73,12 @@ class DaskOperator:
             out: Floats = _sum(gathered(self._client, sums))
         return out
 
-    def rows(self, index: Indices, columns: slice = ALL) -> Array:
+    def rows(self, index: Indices, features: slice = ALL) -> Array:
         split = by_part(self._starts, index)
         pieces = [self._pieces[number] for number, _, _ in split]
         inside = [local for _, _, local in split]
         with sending():
-            asked = self._client.map(_rows, pieces, inside, [columns] * len(inside), pure=False)
+            asked = self._client.map(_rows, pieces, inside, [features] * len(inside), pure=False)
         order = np.argsort(np.concatenate([place for _, place, _ in split]))
         found: Array = np.concatenate(gathered(self._client, asked))[order]
         return found
@@ -94,7 +94,7 @@ class DaskOperator:
         with sending():
             few = self._client.map(_restricted, pieces, inside, pure=False)
         lengths = [local.size for local in inside]
-        return DaskOperator(self._client, few, lengths, self.n_columns, self._row_bytes)
+        return DaskOperator(self._client, few, lengths, self.n_features, self._row_bytes)
 
 
 class Piece:
@@ -130,8 +130,8 @@ def _pullback(piece: Piece, gradient: Floats) -> Floats:
     return piece.operator.pullback(gradient)
 
 
-def _rows(piece: Piece, index: Indices, columns: slice) -> Array:
-    return piece.operator.rows(index, columns)
+def _rows(piece: Piece, index: Indices, features: slice) -> Array:
+    return piece.operator.rows(index, features)
 
 
 def _sum(parts: Sequence[Floats]) -> Floats:

@@ -111,7 +111,7 @@ class KernelAUCClassifier(RankingClassifier):
         rows. "auto" is "class-kmeans" unless another strategy is better.
     metric
         Whether columns are stretched by how steeply the learnt score changes with them, and the
-        machine fitted again, for up to three rounds; each is kept only if it ranks held-out rows better
+        machine fitted again, up to three times; each time counts only if it ranks held-out rows better
         beyond noise. "auto" and "learned" stretch columns ("learned" warns if it cannot), "full"
         stretches in any direction, None does not.
     feature_map
@@ -188,9 +188,9 @@ class KernelAUCClassifier(RankingClassifier):
 
     Parameters left at "auto" are tuned on up to 20,000 rows, a third of which is held out, or each
     third in turn if rows or a class are few; C, gamma and the number of landmarks once more on up to
-    80,000 rows if there are many of each class. :mod:`aucmax.tuning` says what is tried, in which
-    order, and when it is kept. With fewer than 100 rows, or 10 of a class, nothing is: C is 10, gamma
-    the distance rule, with landmarks of each class.
+    80,000 rows if there are many of each class. :mod:`aucmax.tuning` describes what is tried, in
+    which sequence, and when it is used. With fewer than 100 rows, or 10 of a class, nothing is tried: C
+    is 10, gamma the distance rule, with landmarks of each class.
 
     With a fixed ``random_state`` a fit is reproducible. Rows in memory may come in any order: the model
     is the same to the last bit. The number of threads, and another processor, change rounding only: the
@@ -343,7 +343,7 @@ def _check_together(estimator: KernelAUCClassifier) -> None:
     """Refuse parameters that contradict each other."""
     if estimator.feature_map == "fourier" and estimator.kernel not in ("auto", *FOURIER_KERNELS):
         raise ValueError(
-            f'feature_map="fourier" knows the kernels {FOURIER_KERNELS}; got kernel='
+            f'feature_map="fourier" supports the kernels {FOURIER_KERNELS}; got kernel='
             f'{estimator.kernel!r}. Use feature_map="nystroem" for it.'
         )
     metric = estimator.metric
@@ -353,12 +353,12 @@ def _check_together(estimator: KernelAUCClassifier) -> None:
         if getattr(estimator, name) not in ("auto", *wanted):
             raise ValueError(
                 f"metric={metric!r} is learnt for {name}={' or '.join(map(repr, wanted))}; got "
-                f"{name}={getattr(estimator, name)!r}. Leave metric None."
+                f"{name}={getattr(estimator, name)!r}. Use metric=None."
             )
     if not isinstance(estimator.landmarks, str):
         raise ValueError(
-            f"metric={metric!r} moves the landmarks, so they cannot be given: use "
-            'landmarks="auto", or leave metric None.'
+            f"metric={metric!r} moves the landmarks, so landmarks cannot be an array: use "
+            'landmarks="auto", or metric=None.'
         )
 
 

@@ -1,4 +1,4 @@
-"""The linear classifier: the exact AUC loss on features as they are."""
+"""The linear classifier: the exact minimiser of the all-pairs AUC loss on columns as they are."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ class OAMClassifier(StreamingClassifier):
     Parameters
     ----------
     C
-        Bounds a step: at most ``C/2``, times the number of rows that a buffered row represents.
+        Bound on a step: at most ``C/2`` times the number of rows that a buffered row stands for.
     buffer_size
         The number of rows of each class in the buffers.
     epochs
@@ -66,17 +66,11 @@ class OAMClassifier(StreamingClassifier):
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
+        stopping = (trace, early_stopping, validation_fraction, n_iter_no_change, tol)
+        super().__init__(epochs, standardize, *stopping, random_state)
+        self.verbose = verbose
         self.C = C
         self.buffer_size = buffer_size
-        self.epochs = epochs
-        self.standardize = standardize
-        self.trace = trace
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.n_iter_no_change = n_iter_no_change
-        self.tol = tol
-        self.random_state = random_state
-        self.verbose = verbose
 
     def _learner_kind(self) -> LearnerKind:
         size = int(self.buffer_size)
@@ -87,9 +81,9 @@ class OAMClassifier(StreamingClassifier):
 class SOLAMClassifier(StreamingClassifier):
     """Stochastic online AUC maximisation (Ying, Wen and Lyu, NIPS 2016).
 
-    The squared loss over all pairs, written as a saddle point so that each row alone gives a gradient:
-    no buffer is needed. The share of positives is estimated along the way; the result is the average
-    of the iterates by their step sizes. On Nyström features this is the paper's NSOLAM.
+    The squared loss over all pairs is written as a saddle point, so that each row alone gives a
+    gradient and no buffer is needed. The share of positives is estimated along the way; the result is
+    the average of the iterates by their step sizes. On Nyström features this is the paper's NSOLAM.
 
     Parameters
     ----------
@@ -139,21 +133,12 @@ class SOLAMClassifier(StreamingClassifier):
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
+        stopping = (trace, early_stopping, validation_fraction, n_iter_no_change, tol)
+        super().__init__(epochs, standardize, *stopping, random_state)
+        self.verbose = verbose
         self.zeta = zeta
         self.radius = radius
-        self.epochs = epochs
-        self.standardize = standardize
-        self.trace = trace
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.n_iter_no_change = n_iter_no_change
-        self.tol = tol
-        self.random_state = random_state
-        self.verbose = verbose
 
     def _learner_kind(self) -> LearnerKind:
-        def make(n_columns: int, dtype: Any, *_: float) -> SOLAM:
-            more: Any = {"zeta": self.zeta, "radius": self.radius}
-            return SOLAM(n_columns, dtype, buffer_size=_THRESHOLD_ROWS, **more)
-
-        return LearnerKind(make)
+        sizes: Any = {"zeta": self.zeta, "radius": self.radius, "buffer_size": _THRESHOLD_ROWS}
+        return LearnerKind(lambda n, dtype, *_: SOLAM(n, dtype, **sizes))

@@ -20,7 +20,7 @@ Array = npt.NDArray[Any]
 
 
 class _NoProbabilities:
-    """Makes a method absent, as ``hasattr`` sees it, with an error that says what to use instead."""
+    """Make a method absent, as ``hasattr`` sees it, with an error that names the alternatives."""
 
     def __set_name__(self, owner: type, name: str) -> None:
         self._name = name
@@ -77,11 +77,12 @@ class RankingClassifier(ClassifierMixin, BaseEstimator):
             return np.concatenate(parts)
 
     def _checked_block(self, block: Array) -> Array:
+        """Return a block of rows; refuse one with other columns than those of the fit."""
         refuse_odd("X", block)
         if block.ndim != 2 or block.shape[1] != self.n_features_in_:
             raise ValueError(
                 f"A block of X has shape {block.shape}; {type(self).__name__} was fitted to "
-                f"{self.n_features_in_} columns."
+                f"{self.n_features_in_} columns: pass blocks of shape (rows, {self.n_features_in_})."
             )
         return block
 
@@ -115,7 +116,7 @@ class RankingClassifier(ClassifierMixin, BaseEstimator):
         decision = self.decision_function(X)
         if self.classes_.size == 2:
             return self.classes_[(decision > 0).astype(np.intp)]
-        # A class that a stream has not brought yet cannot win.
+        # A class that has not occurred in a stream yet is not predicted.
         seen = getattr(self, "class_seen_", True)
         return self.classes_[np.where(seen, decision, -np.inf).argmax(axis=1)]
 

@@ -1,4 +1,4 @@
-"""Searches: classifiers that hold another one and choose its C, and its bandwidth, while they solve."""
+"""Searches: classifiers that hold another one and tune its C, and its bandwidth, while they solve."""
 
 from __future__ import annotations
 
@@ -19,15 +19,7 @@ from aucmax.estimators.linear import LinearAUCClassifier
 from aucmax.estimators.ranking import RankingClassifier
 from aucmax.fitting.attributes import MAX_STEPS, intercepts, most_iterations, plain
 from aucmax.fitting.c_path import CPath, PathOptions, choose, recall_path, solve_path, tabulate
-from aucmax.fitting.grids import (
-    CS,
-    GAMMAS,
-    PAPER_C,
-    VALUES_AROUND,
-    c_around,
-    c_grid,
-    gamma_factors,
-)
+from aucmax.fitting.grids import CS, GAMMAS, PAPER_C, VALUES_AROUND, c_around, c_grid, gamma_factors
 from aucmax.fitting.kernel_search import Grid, search_kernel
 from aucmax.fitting.linear_fit import linear_operator
 from aucmax.fitting.machines import KernelMachine, LinearMachine
@@ -94,8 +86,12 @@ def _routing(search: Any) -> MetadataRouter:
 
 
 def _check_select(select: str, n_folds: int) -> None:
+    """Refuse ``select="1se"`` with a single fold."""
     if select == "1se" and n_folds < 2:
-        raise ValueError('select="1se" needs at least two folds: one has no standard error.')
+        raise ValueError(
+            'select="1se" needs at least two folds, as one has no standard error: raise cv, or use '
+            'select="best".'
+        )
 
 
 def _results(name: str, paths: list[CPath], best: dict[str, float], grid: dict[str, Any]) -> Any:
@@ -104,13 +100,13 @@ def _results(name: str, paths: list[CPath], best: dict[str, float], grid: dict[s
     ``best`` are the chosen values and ``grid`` all values, by parameter.
     """
     records = [record for path in paths for record in path.records]
-    scores = np.stack([path.scores for path in paths], axis=1) if "gamma" in grid else paths[0].scores
-    results = tabulate(scores, records, grid)
+    aucs = np.stack([path.aucs for path in paths], axis=1) if "gamma" in grid else paths[0].aucs
+    results = tabulate(aucs, records, grid)
     index = results["params"].index(best)
     rough = [record for record in records if not record["converged"]]
     if rough:
         warn_user(
-            f"{name}: {len(rough)} of {len(records)} values of C were left before they had converged "
+            f"{name}: {len(rough)} of {len(records)} values of C had not converged when they were left "
             f"(the first is C={rough[0]['C']:g}, about {rough[0]['gap']:.1e} from its optimum), so "
             "their scores are rough. Raise max_iter or tol, allow more time, or leave out the largest "
             "Cs.",
@@ -119,14 +115,14 @@ def _results(name: str, paths: list[CPath], best: dict[str, float], grid: dict[s
     return {
         "path_": records,
         "n_iter_": sum(record.get("steps", record.get("epochs", 0)) for record in records),
-        "scores_": scores,
-        "scores_mean_": scores.mean(axis=0),
-        "scores_std_": scores.std(axis=0),
+        "scores_": aucs,
+        "scores_mean_": aucs.mean(axis=0),
+        "scores_std_": aucs.std(axis=0),
         "cv_results_": results,
         "best_params_": best,
         "best_index_": index,
         "best_score_": float(results["mean_test_score"][index]),
-        "n_splits_": len(scores),
+        "n_splits_": len(aucs),
     }
 
 
@@ -179,7 +175,7 @@ class KernelAUCClassifierCV(RankingClassifier):
         labels are used before the folds are, by a metric or by ``"class-kmeans"``, and rows are few.
         "auto" does it for a metric of up to 20,000 rows, unless there is a ``time_budget`` or no refit.
     n_jobs
-        The folds of "sgd" that run side by side, in threads. "newton" uses all cores by itself.
+        The number of threads for the folds of "sgd". "newton" uses all cores by itself.
 
     Attributes
     ----------
@@ -430,10 +426,10 @@ class LinearAUCClassifierCV(RankingClassifier):
             steps = most_iterations(inner.max_iter, MAX_STEPS)
             options = PathOptions(Cs, inner.tol, steps, self.patience)
             with GridLine(context.verbose, Cs.size) as line:
-                path = recall_path("walk", context, line) or solve_path(
-                    operator, problem, options, context, line, {}, "walk"
+                path = recall_path("C path", context, line) or solve_path(
+                    operator, problem, options, context, line, {}, "C path"
                 )
-            C = choose(path.scores[:, None], self.select)[1]
+            C = choose(path.aucs[:, None], self.select)[1]
             coef = path.final_coef(C, problem)
             scores = operator.scores(coef)
             intercept = intercepts(scores, problem, context.name)

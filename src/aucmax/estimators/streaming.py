@@ -35,7 +35,7 @@ __all__ = ["SHARED", "STEPS", "SGDAUCClassifier", "StreamingClassifier"]
 
 Array = npt.NDArray[Any]
 
-#: What parameters that count rows or steps may be: compiled loops count in 64 bits, memory in fewer.
+#: What parameters that count rows or steps may be; the bound keeps compiled loops from overflowing.
 STEPS = Number(low=1, closed=True, high=2**31 - 1, integer=True)
 
 #: What the parameters that all classifiers of this module share may be.
@@ -55,32 +55,45 @@ SHARED: dict[str, Kind | tuple[Kind, ...]] = {
 class StreamingClassifier(RankingClassifier):
     """A linear classifier by epochs over rows in memory, or by ``partial_fit`` from a stream.
 
-    A subclass has the parameters of ``SHARED`` and says by :meth:`_learner_kind` how it learns.
+    A subclass has the parameters of ``SHARED`` and defines its learners in :meth:`_learner_kind`.
     """
 
-    epochs: int
-    standardize: bool
-    trace: str | None
-    early_stopping: bool
-    validation_fraction: float
-    n_iter_no_change: int
-    tol: float
-    random_state: Any
     coef_: Array
     scaler_: StandardScaler | None
     learners_: list[Any]
+
+    def __init__(
+        self,
+        epochs: int,
+        standardize: bool,
+        trace: str | None,
+        early_stopping: bool,
+        validation_fraction: float,
+        n_iter_no_change: int,
+        tol: float,
+        random_state: Any,
+    ) -> None:
+        self.epochs = epochs
+        self.standardize = standardize
+        self.trace = trace
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
+        self.tol = tol
+        self.random_state = random_state
 
     def _learner_kind(self) -> LearnerKind:
         """Return how learners are made and follow a stream."""
         raise NotImplementedError
 
     def fit(self, X: Any, y: Any, *, X_val: Any = None, y_val: Any = None) -> Any:
-        """Fit to rows ``X`` (n, d) and their classes ``y``; rows to trace may be given apart."""
+        """Fit to rows ``X`` (n, d) and their classes ``y``; trace the AUC on ``X_val``, if passed."""
         return self._fit(X, y, None, X_val, y_val)
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, X_val: Any, y_val: Any) -> Any:
         if (X_val is None) != (y_val is None):
-            raise ValueError("Pass X_val and y_val together, or neither.")
+            missing = "X_val" if X_val is None else "y_val"
+            raise ValueError(f"{missing} is missing: pass X_val and y_val together, or neither.")
         data = {} if X_val is None else {"X_val": (X_val,), "y_val": (np.asarray(y_val),)}
         with open_fit(self, X, y, sample_weight, data=data) as (problem, context):
             held_out = None
@@ -103,7 +116,7 @@ class StreamingClassifier(RankingClassifier):
         return self
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Any:
-        """Learn from the next rows of a stream, each once.
+        """Learn once from each of the next rows of a stream.
 
         Parameters
         ----------
@@ -138,16 +151,16 @@ class StreamingClassifier(RankingClassifier):
         return self
 
     def _stream_so_far(self, classes: Any) -> Stream:
-        """Return where the stream stands; refuse other classes or another scaling than before."""
+        """Return the state of the stream; refuse other classes or another scaling than before."""
         if classes is not None and not np.array_equal(_sorted_classes(classes), self.classes_):
             raise ValueError(
                 f"classes={_sorted_classes(classes).tolist()} differ from those of earlier calls, "
-                f"{self.classes_.tolist()}."
+                f"{self.classes_.tolist()}. Leave classes out, or start again with fit."
             )
         if self.standardize != (self.scaler_ is not None):
             raise ValueError(
-                f"standardize={self.standardize} was not so in earlier calls: what has been learnt is "
-                "in other units. Start again with fit."
+                f"standardize={self.standardize} differs from earlier calls, so what was learnt is in "
+                "other units. Start again with fit."
             )
         return Stream(**{name: getattr(self, f"{name}_") for name in Stream.__dataclass_fields__})
 
@@ -157,7 +170,7 @@ class StreamingClassifier(RankingClassifier):
 
 
 def _attributes(stream: Stream) -> dict[str, Any]:
-    """Return where a stream stands as learnt attributes."""
+    """Return the state of a stream as learnt attributes."""
     return {f"{name}_": value for name, value in vars(stream).items()}
 
 
@@ -170,8 +183,8 @@ def _first_classes(y: Array, classes: Any) -> Array:
     known = np.unique(y) if classes is None else _sorted_classes(classes)
     if known.size < 2:
         raise ValueError(
-            f"The first call of partial_fit has one class only, {known.tolist()[0]!r}: pass all that "
-            "will come, as classes=[...]."
+            f"The first call of partial_fit has one class only, {known.tolist()[0]!r}: pass all "
+            "classes of the stream as classes=[...]."
         )
     return known
 
@@ -180,7 +193,7 @@ def _codes(y: Any, classes: Array, n_rows: int, name: str) -> Array:
     """Return labels as indices into the classes; refuse new ones."""
     y = np.asarray(y).ravel()
     if y.size != n_rows:
-        raise ValueError(f"{name} has {y.size} entries for {n_rows} rows.")
+        raise ValueError(f"{name} has {y.size} entries for {n_rows} rows: pass one for each row.")
     unknown = np.setdiff1d(y, classes)
     if unknown.size:
         advice = "" if name == "y_val" else " Pass all classes in the first call of partial_fit."
@@ -239,15 +252,15 @@ class SGDAUCClassifier(StreamingClassifier):
         Rows of each class that ``partial_fit`` keeps, a uniform sample of all seen, to pair new rows
         with. ``fit`` draws from all rows instead.
     standardize
-        Scale features to unit variance and, unless ``X`` is sparse, to zero mean; on a stream, by the
+        Scale columns to unit variance and, unless ``X`` is sparse, to zero mean; on a stream, by the
         rows seen so far.
     trace
         Rows whose AUC is added to ``history_`` after each epoch.
     early_stopping
         Stop when the traced AUC has not risen by more than ``tol`` for ``n_iter_no_change`` epochs,
-        and keep the best coefficients. Traces "validation" unless ``trace`` says otherwise.
+        and keep the best coefficients. The AUC is that of "validation" unless ``trace`` is "train".
     validation_fraction
-        Share of the rows held out for it, unless ``fit`` is given ``X_val`` and ``y_val``.
+        Share of the rows held out to trace the AUC on, unless ``fit`` is given ``X_val`` and ``y_val``.
     n_iter_no_change
         See ``early_stopping``.
     tol
@@ -317,24 +330,18 @@ class SGDAUCClassifier(StreamingClassifier):
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
+        stopping = (trace, early_stopping, validation_fraction, n_iter_no_change, tol)
+        super().__init__(epochs, standardize, *stopping, random_state)
+        self.verbose = verbose
         self.C = C
         self.alpha = alpha
-        self.epochs = epochs
         self.average = average
         self.t0 = t0
         self.regularize_every = regularize_every
         self.average_every = average_every
         self.average_power = average_power
         self.buffer_size = buffer_size
-        self.standardize = standardize
-        self.trace = trace
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.n_iter_no_change = n_iter_no_change
-        self.tol = tol
         self.checkpoint = checkpoint
-        self.random_state = random_state
-        self.verbose = verbose
 
     def fit(
         self, X: Any, y: Any, sample_weight: Any = None, *, X_val: Any = None, y_val: Any = None
@@ -358,9 +365,9 @@ class SGDAUCClassifier(StreamingClassifier):
         def penalty(total: float) -> float:
             return 1.0 / (self.C * total) if self.alpha is None else float(self.alpha)
 
-        def make(n_columns: int, dtype: Any, total: float, square: float) -> PairSGD:
+        def make(n_features: int, dtype: Any, total: float, square: float) -> PairSGD:
             return PairSGD(
-                n_columns,
+                n_features,
                 dtype,
                 alpha=penalty(total),
                 eta0=first_step(square),

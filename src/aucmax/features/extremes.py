@@ -1,4 +1,4 @@
-"""Columns at the edge of float64: measured without overflow, refused, or warned of."""
+"""Measure columns at the edge of float64 without overflow, refuse them, or warn of them."""
 
 from __future__ import annotations
 
@@ -43,11 +43,8 @@ def measure_extremes(scaler: Any, rows: Rows, weight: Floats, names: Any = None)
     if rows.remote:
         refuse_extremes(scaler, rows[:: max(1, rows.shape[0] // _REMOTE_ROWS)], names)
         return scaler
-    extents = [_extents(block, columns) for _, block in rows.blocks()]
-    low, high = (
-        np.min([low for low, _ in extents], axis=0),
-        np.max([high for _, high in extents], axis=0),
-    )
+    lows, highs = zip(*(_extents(block, columns) for _, block in rows.blocks()), strict=True)
+    low, high = np.min(lows, axis=0), np.max(highs, axis=0)
     size, share = np.maximum(-low, high), weight / weight.max()
     for index in np.flatnonzero(size > _LARGEST_SIZE):
         raise _extreme(int(columns[index]), names, float(size[index]))
@@ -85,13 +82,13 @@ def refuse_tiny(rows: Rows) -> None:
     size = max(float(values.max(initial=0.0)), -float(values.min(initial=0.0)))
     if 0.0 < size < _LEAST_SQUARED:
         raise ValueError(
-            f"The largest entry of X is {size:.3g}: products of such numbers vanish. Use "
-            "standardize=True, or multiply X."
+            f"The largest entry of X is {size:.3g}, and products of such numbers vanish. Use "
+            "standardize=True, or multiply X by a power of ten."
         )
 
 
 def fits_float32(block: Any) -> bool:
-    """Whether squared distances between rows neither overflow nor vanish in float32."""
+    """Return whether squared distances between rows neither overflow nor vanish in float32."""
     size = float(np.abs(values_of(block)).max(initial=0.0))
     return size == 0.0 or 2.0**-50 < size < 2.0**50
 

@@ -24,7 +24,7 @@ Array = npt.NDArray[Any]
 #: rounding.
 _GROUP = 64
 
-#: Products with up to this many columns are summed in float64 by compiled loops.
+#: Products with up to this many vectors are summed in float64 by compiled loops.
 _THIN = 12
 
 

@@ -273,5 +273,5 @@ def _exponential(raw: Array, out: Array) -> None:
 
 
 def loops_pay(values: Array) -> bool:
-    """Whether compiled loops are worth while for kernel values of this shape."""
+    """Return whether compiled loops are faster for kernel values of this shape."""
     return bool(values.dtype == np.float32 and values.shape[1] >= _MANY)

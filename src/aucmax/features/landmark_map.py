@@ -111,8 +111,8 @@ class LandmarkMap:
             power = self.spec.name == "polynomial"
             own = squared_norms(X)
             own = (self.spec.gamma * own + self.spec.coef0) ** self.spec.degree if power else own
-        kept = (self.features(X).astype(np.float64) ** 2).sum(axis=1)
-        return np.asarray(np.minimum(kept / np.maximum(own, np.finfo(float).tiny), 1.0))
+        captured = (self.features(X).astype(np.float64) ** 2).sum(axis=1)
+        return np.asarray(np.minimum(captured / np.maximum(own, np.finfo(float).tiny), 1.0))
 
 
 def decompose(landmarks: Array, spec: KernelSpec, cut: float) -> tuple[Projection, float]:
@@ -122,13 +122,13 @@ def decompose(landmarks: Array, spec: KernelSpec, cut: float) -> tuple[Projectio
     """
     found = [_spectrum(landmarks, part, cut) for part in spec.parts]
     values = np.concatenate([own for own, _, _ in found])
-    column = np.empty(values.size, dtype=np.intp)
-    column[np.argsort(-values, kind="stable")] = np.arange(values.size)
+    index = np.empty(values.size, dtype=np.intp)
+    index[np.argsort(-values, kind="stable")] = np.arange(values.size)
     # The kernel is the mean of its parts.
     blocks = [vectors / np.sqrt(len(found) * own) for own, vectors, _ in found]
-    columns = np.split(column, np.cumsum([own.size for own, _, _ in found])[:-1])
+    indices = np.split(index, np.cumsum([own.size for own, _, _ in found])[:-1])
     total = sum(trace for _, _, trace in found)
-    return Projection(blocks, columns), float(min(1.0, values.sum() / total))
+    return Projection(blocks, indices), float(min(1.0, values.sum() / total))
 
 
 def _spectrum(landmarks: Array, spec: KernelSpec, cut: float) -> tuple[Array, Array, float]:

@@ -64,7 +64,8 @@ def stretch(block: Block, metric: Array | None) -> Block:
         return block
     if block.shape[1] != metric.shape[0]:
         raise ValueError(
-            f"The metric has {metric.shape[0]} columns, and the rows have {block.shape[1]}."
+            f"The metric is for {metric.shape[0]} columns, and the rows have {block.shape[1]}: pass "
+            "rows with the columns of the fit."
         )
     factor = metric.astype(block.dtype, copy=False)
     if not is_sparse(block):

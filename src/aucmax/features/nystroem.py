@@ -162,14 +162,14 @@ class NystroemFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
                 f'landmarks="{self.landmarks!s}" requires y to be passed, but the target y is None.'
             )
         with all_or_nothing(self):
-            self.place(X, y, sample_weight)
+            self.fit_landmarks(X, y, sample_weight)
             self._decompose()
         return self
 
-    def place(self, X: Any, y: Any = None, sample_weight: Any = None) -> NystroemFeatures:
+    def fit_landmarks(self, X: Any, y: Any = None, sample_weight: Any = None) -> NystroemFeatures:
         """Choose landmarks and bandwidth as :meth:`fit` does, without the projection.
 
-        The transformer stays unfitted. Call :meth:`with_gamma` for a fitted one.
+        The transformer stays unfitted; :meth:`with_gamma` returns a fitted one.
         """
         self.__dict__.pop("projections_", None)
         rows = as_rows(check_rows(self, X))
@@ -245,7 +245,7 @@ class NystroemFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
 
     def _decompose(self) -> None:
         projection, self.spectrum_kept_ = decompose(self.landmarks_, self.spec, self.cut)
-        self.projections_, self.places_ = list(projection.blocks), list(projection.columns)
+        self.projections_, self.places_ = list(projection.blocks), list(projection.indices)
         self.rank_ = self._n_features_out = projection.shape[1]
         alike = self.rank_ == len(self.projections_) and len(self.landmarks_) > 1
         if alike and np.ptp(self.landmarks_, axis=0).any():

@@ -227,7 +227,9 @@ def _rank_map(values: Floats, share: Floats, n_knots: int) -> tuple[Floats, Floa
 def _interpolated(X: Array, knots: Floats, levels: Floats) -> Array:
     """Map each column by its own function, over threads."""
     if X.shape[1] != knots.shape[1]:
-        raise ValueError(f"X has {X.shape[1]} columns, but the scaler was fitted on {knots.shape[1]}.")
+        raise ValueError(
+            f"X has {X.shape[1]} columns, but the scaler was fitted to {knots.shape[1]}: pass the same."
+        )
     out = np.empty(X.shape, X.dtype)
     at, to = np.ascontiguousarray(knots.T), np.ascontiguousarray(levels.T)
 

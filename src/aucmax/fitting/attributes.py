@@ -19,7 +19,7 @@ EPOCHS = 20
 
 
 def most_iterations(max_iter: int | str, auto: int) -> int:
-    """Return ``max_iter`` as a number."""
+    """Return ``max_iter`` as a number: ``auto`` if it is left at "auto"."""
     return auto if is_auto(max_iter) else int(max_iter)
 
 

@@ -25,7 +25,7 @@ Array = npt.NDArray[Any]
 class CPath:
     """The solutions along rising values of C: the AUC of each fold, coefficients, objectives."""
 
-    scores: Array  # (folds, C), NaN where C was not reached
+    aucs: Array  # (folds, C), NaN where C was not reached
     coef: list[Array]
     objective: list[Array]
     records: list[dict[str, Any]]
@@ -33,16 +33,18 @@ class CPath:
 
     @classmethod
     def empty(cls, problem: Problem, n_values: int) -> CPath:
+        """Return a path along ``n_values`` values of C that has not begun."""
         return cls(np.full((len(problem.folds), n_values), np.nan), [], [], [], [])
 
     def state(self) -> dict[str, Any]:
         """Return plain data for a checkpoint, which does not change when values of C are added."""
         held_out = [[dict(vars(part)) for part in parts] for parts in self.held_out]
         lists = {name: list(getattr(self, name)) for name in ("coef", "objective", "records")}
-        return {"scores": self.scores.copy(), **lists, "held_out": held_out}
+        return {"scores": self.aucs.copy(), **lists, "held_out": held_out}
 
     @classmethod
     def of_state(cls, state: dict[str, Any]) -> CPath:
+        """Return the path that :meth:`state` was called on."""
         held_out = [[HeldOut(**part) for part in parts] for parts in state["held_out"]]
         coef, objective, records = (list(state[name]) for name in ("coef", "objective", "records"))
         return cls(state["scores"].copy(), coef, objective, records, held_out)
@@ -53,7 +55,7 @@ class CPath:
         """Add the solution at the next value of C, and return its record."""
         record: dict[str, Any] = {"C": float(C), "auc": None, "auc_std": None, **more}
         if problem.folds:
-            aucs = self.scores[:, len(self.records)]
+            aucs = self.aucs[:, len(self.records)]
             aucs[:] = problem.aucs(scores)
             record |= {"auc": float(aucs.mean()), "auc_std": float(aucs.std())}
             self.held_out.append(problem.held_out(scores))
@@ -86,17 +88,17 @@ def solve_path(
     about: dict[str, Any],
     name: str,
 ) -> CPath:
-    """Solve all problems together, C by C.
+    """Solve all problems together, C by C, or continue the path that the checkpoint has.
 
     ``name`` is the path's name in the checkpoint; ``about`` is part of every record.
     """
-    Cs, kept = options.Cs, context.checkpoint
+    Cs, checkpoint = options.Cs, context.checkpoint
     stopping = Stopping(options.tol, options.max_steps, context.deadline)
     newton = Newton(operator, problem.losses(), stopping=stopping)
     path, passes, seconds = CPath.empty(problem, Cs.size), 0, line.elapsed()
-    before = kept.recall(name)
+    before = checkpoint.recall(name)
     if before is not None:
-        path, seconds = _recalled(before, line), seconds - before["seconds"]
+        path, seconds = _restored(before, line), seconds - before["seconds"]
         passes = sum(record["passes"] for record in path.records)
         newton.resume(before["newton"])
     finished = path.state()
@@ -106,10 +108,10 @@ def solve_path(
 
     def keep(state: dict[str, Any]) -> None:
         spent = line.elapsed() - seconds
-        kept.note(name, {"path": finished, "over": False, "seconds": spent, "newton": state})
+        checkpoint.note(name, {"path": finished, "over": False, "seconds": spent, "newton": state})
 
     for i in range(len(path.records), Cs.size):
-        found = newton.run(np.full(problem.count, Cs[i]), Hooks(show, keep if kept.on else None))
+        found = newton.run(np.full(problem.count, Cs[i]), Hooks(show, keep if checkpoint.on else None))
         if context.deadline.over() and not found.converged.all():
             if path.records:  # values before this one are better than one that was cut short
                 break
@@ -119,20 +121,19 @@ def solve_path(
         line.value(path.add(Cs[i], found.coef.copy(), found.scores, problem, **about, **more))
         passes, seconds = found.passes, line.elapsed()
         if problem.folds and (
-            context.deadline.over()
-            or has_fallen(path.scores[:, : i + 1].mean(axis=0), options.patience)
+            context.deadline.over() or has_fallen(path.aucs[:, : i + 1].mean(axis=0), options.patience)
         ):
             break
-        if kept.on:
+        if checkpoint.on:
             finished = path.state()
             keep(newton.state())
     line.skip(Cs.size - len(path.records))
-    kept.note(name, {"path": path.state(), "over": True})
+    checkpoint.note(name, {"path": path.state(), "over": True})
     return path
 
 
 def _describe(found: Solution, passes: int, seconds: float) -> dict[str, Any]:
-    """Return what the record of a value of C says of its solve."""
+    """Return the part of a record that describes the solve at one value of C."""
     return {
         "steps": found.n_iter,
         "passes": found.passes - passes,
@@ -146,20 +147,21 @@ def _describe(found: Solution, passes: int, seconds: float) -> dict[str, Any]:
 def recall_path(name: str, context: Context, line: GridLine) -> CPath | None:
     """Return the path of this name if an earlier run of this fit has solved it to its end."""
     before = context.checkpoint.recall(name)
-    return _recalled(before, line) if before is not None and before["over"] else None
+    return _restored(before, line) if before is not None and before["over"] else None
 
 
-def _recalled(before: dict[str, Any], line: GridLine) -> CPath:
+def _restored(before: dict[str, Any], line: GridLine) -> CPath:
+    """Return the path in a checkpoint's entry, and show its records as progress."""
     path = CPath.of_state(before["path"])
     for record in path.records:
         line.value(record)
     if before["over"]:
-        line.skip(path.scores.shape[1] - len(path.records))
+        line.skip(path.aucs.shape[1] - len(path.records))
     return path
 
 
 def has_fallen(means: Array, patience: int | None) -> bool:
-    """Whether the mean AUC has fallen ``patience`` values in a row.
+    """Return whether the mean AUC has fallen ``patience`` values in a row.
 
     >>> has_fallen(np.array([0.7, 0.9, 0.8, 0.6]), 2), has_fallen(np.array([0.9, 0.8, 0.8]), 2)
     (True, False)
@@ -169,43 +171,44 @@ def has_fallen(means: Array, patience: int | None) -> bool:
     return bool((np.diff(means[-patience - 1 :]) < 0).all())
 
 
-def choose(scores: Array, select: str) -> tuple[int, int]:
-    """Return the indices of gamma and C with the best mean AUC, from scores (folds, gammas, Cs).
+def choose(aucs: Array, select: str) -> tuple[int, int]:
+    """Return the indices of gamma and C with the best mean AUC, from AUCs (folds, gammas, Cs).
 
     Of equally good ones the smaller C is taken, then the earlier gamma. With ``select="1se"`` it is the
     smallest C within one standard error of the best.
     """
-    means = scores.mean(axis=0)
-    at_best = np.nanmax(means)
-    C, gamma = min((c, g) for g, c in np.argwhere(means == at_best).tolist())
+    means = aucs.mean(axis=0)
+    best = np.nanmax(means)
+    C, gamma = min((c, g) for g, c in np.argwhere(means == best).tolist())
     if select == "1se":
-        error = scores[:, gamma, C].std(ddof=1) / np.sqrt(len(scores))
-        C = int(np.flatnonzero(means[gamma] >= at_best - error)[0])
+        error = aucs[:, gamma, C].std(ddof=1) / np.sqrt(len(aucs))
+        C = int(np.flatnonzero(means[gamma] >= best - error)[0])
     return int(gamma), int(C)
 
 
-def tabulate(scores: Array, records: Sequence[dict[str, Any]], grid: dict[str, Any]) -> dict[str, Any]:
-    """Return ``cv_results_`` as scikit-learn has it; ``grid`` has the values of each axis of scores."""
-    done = np.argwhere(~np.isnan(scores.mean(axis=0)))
+def tabulate(aucs: Array, records: Sequence[dict[str, Any]], grid: dict[str, Any]) -> dict[str, Any]:
+    """Return ``cv_results_`` as scikit-learn has it.
+
+    ``grid`` has the values along each axis of ``aucs`` but the first, which is that of the folds.
+    """
+    reached = np.argwhere(~np.isnan(aucs.mean(axis=0)))
     names = list(grid)
     params = [
         {name: float(grid[name][i]) for name, i in zip(names, where, strict=True)}
-        for where in done.tolist()
+        for where in reached.tolist()
     ]
     seconds: dict[tuple[float, ...], float] = {}
     for record in records:
         key = tuple(record[name] for name in names)
-        seconds[key] = seconds.get(key, 0.0) + record["seconds"] / len(scores)
-    found = scores[(slice(None), *done.T)]
-    mean = found.mean(axis=0)
-    zeros = {name: np.zeros(len(params)) for name in ("mean_score_time", "std_score_time")}
+        seconds[key] = seconds.get(key, 0.0) + record["seconds"] / len(aucs)
+    found = aucs[(slice(None), *reached.T)]
+    mean, zeros = found.mean(axis=0), np.zeros(len(params))
     return {
         "mean_fit_time": np.array([seconds[tuple(each.values())] for each in params]),
-        "std_fit_time": np.zeros(len(params)),
-        **zeros,
+        **{name: zeros.copy() for name in ("std_fit_time", "mean_score_time", "std_score_time")},
         **{f"param_{name}": np.ma.array([each[name] for each in params]) for name in names},
         "params": params,
-        **{f"split{i}_test_score": found[i] for i in range(len(scores))},
+        **{f"split{i}_test_score": found[i] for i in range(len(aucs))},
         "mean_test_score": mean,
         "std_test_score": found.std(axis=0),
         "rank_test_score": (1 + (mean[:, None] < mean[None]).sum(axis=1)).astype(np.int32),

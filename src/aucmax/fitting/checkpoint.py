@@ -1,4 +1,4 @@
-"""Checkpoints: what a fit has reached, in one file, so that an interrupted fit can be resumed.
+"""Store what a fit has reached in one file, a checkpoint, so that an interrupted fit can be resumed.
 
 A file is NumPy's npz: arrays and one header in JSON, without pickle. The header identifies the fit: the
 class, every parameter that affects the result, and hashes of all rows, labels and weights. A fit of
@@ -34,7 +34,7 @@ FORMAT = 2
 #: sooner than ``t / SHARE`` later: after every step wherever steps take long enough to matter.
 SHARE = 0.05
 
-#: Parameters that do not affect the result. Folds themselves are compared, not what made them.
+#: Parameters that do not affect the result, or whose effect is compared instead: the folds of ``cv``.
 _FREE = frozenset({"checkpoint", "cv", "max_memory", "n_jobs", "time_budget", "verbose"})
 
 #: Rows in files are hashed this many at a time.
@@ -111,25 +111,25 @@ class Checkpoint:
 
     def once(self, name: str, make: Callable[[], T]) -> T:
         """Return what was noted under a name; make and note it if there is nothing."""
-        if name not in self._state:
-            value = make()
-            self.note(name, value)
-            return value
-        found: T = self._state[name]
-        return found
+        if name in self._state:
+            found: T = self._state[name]
+            return found
+        value = make()
+        self.note(name, value)
+        return value
 
     def fitted(self, name: str, fit: Callable[[], T], blank: Callable[[], T]) -> T:
-        """Return an estimator: a blank one with what was learnt before, or one fitted now."""
-        if name in self._state:
-            learnt = self._state[name]
-            if learnt is None:
-                return None  # type: ignore[return-value]
-            model = blank()
-            _teach(model, learnt)
+        """Return what ``fit`` makes, an estimator or None; if it was noted, restore it in ``blank``."""
+        if name not in self._state:
+            model = fit()
+            if self.on:
+                self.note(name, None if model is None else _learnt(model))
             return model
-        model = fit()
-        if self.on:
-            self.note(name, None if model is None else _learnt(model))
+        learnt = self._state[name]
+        if learnt is None:
+            return None  # type: ignore[return-value]
+        model = blank()
+        _restore_learnt(model, learnt)
         return model
 
     def write(self) -> None:
@@ -230,6 +230,7 @@ def describe_fit(estimator: Any, data: Mapping[str, Sequence[Any]]) -> dict[str,
 
 
 def _described(value: Any) -> str:
+    """Return a parameter's value as text that two fits can be compared by."""
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or isinstance(value, bool | int | float | str):
@@ -270,12 +271,12 @@ def _learnt(model: Any) -> dict[str, Any]:
     return {name: _learnt(each) if hasattr(each, "get_params") else each for name, each in own.items()}
 
 
-def _teach(model: Any, learnt: Mapping[str, Any]) -> None:
-    """Give a blank estimator, and estimators in it, what was learnt."""
+def _restore_learnt(model: Any, learnt: Mapping[str, Any]) -> None:
+    """Set what :func:`_learnt` returned on a blank estimator, and on estimators in it."""
     for name, value in learnt.items():
         part = getattr(model, name, None)
         if hasattr(part, "get_params") and value is not None:
-            _teach(part, value)
+            _restore_learnt(part, value)
         else:
             setattr(model, name, value)
 
@@ -294,6 +295,7 @@ def _packed(value: Any, arrays: dict[str, Any]) -> Any:
 
 
 def _unpacked(value: Any, arrays: Mapping[str, Any]) -> Any:
+    """Return the nested data that :func:`_packed` was called with."""
     if isinstance(value, dict):
         if "" in value:
             return arrays[value[""]][()]

@@ -19,7 +19,7 @@ __all__ = ["Context", "check_begun", "draw_seed", "open_context"]
 
 @dataclass(frozen=True)
 class Context:
-    """Made when a fit begins, passed down by argument, and dropped when the fit ends.
+    """What one fit alone needs: made when it begins, passed down, and dropped when it ends.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ class Context:
     deadline : Deadline
         When the fit has to take the best it has.
     checkpoint : Checkpoint
-        What an interrupted fit has reached; without a file it keeps nothing.
+        What an interrupted fit has reached; without a file nothing is stored.
     verbose : bool
         Whether to report on standard error.
     """
@@ -70,29 +70,28 @@ def open_context(
     it holds. A checkpoint belongs to all parameters and to ``data``, arrays by name; its file is
     removed when the fit has succeeded. ``max_memory`` limits this machine unless rows are ``remote``.
     """
-    path = getattr(settings, "checkpoint", None)
-    max_memory, random_state, time_budget, verbose = (
-        getattr(settings, name, None)
-        for name in ("max_memory", "random_state", "time_budget", "verbose")
+    names = ("checkpoint", "max_memory", "random_state", "time_budget", "verbose")
+    path, max_memory, random_state, time_budget, verbose = (
+        getattr(settings, name, None) for name in names
     )
-    kept = Checkpoint() if path is None else Checkpoint(path, describe_fit(estimator, data))
+    checkpoint = Checkpoint() if path is None else Checkpoint(path, describe_fit(estimator, data))
     try:
         context = Context(
             type(estimator).__name__,
-            kept.once("seed", lambda: draw_seed(random_state)),
+            checkpoint.once("seed", lambda: draw_seed(random_state)),
             random_state,
             Budget.of(None if remote else max_memory),
             max_memory,
-            Deadline(time_budget, time.monotonic() - began + kept.before),
-            kept,
+            Deadline(time_budget, time.monotonic() - began + checkpoint.before),
+            checkpoint,
             bool(verbose),
         )
-        if kept.before:
-            context.say(f"Resuming from {path}: {kept.before:.0f} s of it are done")
+        if checkpoint.before:
+            context.say(f"Resuming from {path}: {checkpoint.before:.0f} s of it are done")
         yield context
-        kept.remove()
+        checkpoint.remove()
     finally:
-        kept.close()
+        checkpoint.close()
 
 
 def check_begun(steps: int, deadline: Deadline) -> None:

@@ -1,4 +1,4 @@
-"""Fit a kernel machine by a recipe: scale, map, place, solve."""
+"""Fit a kernel machine by a recipe: scale rows, map them, find room for kernel values, solve."""
 
 from __future__ import annotations
 
@@ -13,13 +13,7 @@ import numpy.typing as npt
 from aucmax.distributed.dask_rows import DaskRows
 from aucmax.features.extremes import fits_float32
 from aucmax.features.landmark_map import FeatureMap, LandmarkMap
-from aucmax.fitting.attributes import (
-    EPOCHS,
-    MAX_STEPS,
-    intercepts,
-    most_iterations,
-    plain_record,
-)
+from aucmax.fitting.attributes import EPOCHS, MAX_STEPS, intercepts, most_iterations, plain_record
 from aucmax.fitting.context import Context
 from aucmax.fitting.machines import KernelMachine
 from aucmax.fitting.newton_fit import solve_newton
@@ -81,7 +75,7 @@ def scaled_kernel(problem: Problem, recipe: Recipe, context: Context) -> tuple[A
 
 def narrowed(rows: Rows, recipe: Recipe, memory: Budget, is_scaled: bool = True) -> Rows:
     """Return rows in the dtype of kernel values; refuse them if not even the landmarks fit."""
-    n_rows, n_features = rows.shape
+    n_rows, n_columns = rows.shape
     width, count = recipe.width(n_rows), recipe.count(n_rows)
     if n_rows * width * 8 > FLOAT64_BYTES:
         if not is_scaled and rows.in_memory and not fits_float32(rows[:]):
@@ -93,8 +87,8 @@ def narrowed(rows: Rows, recipe: Recipe, memory: Budget, is_scaled: bool = True)
         rows = rows.astype(np.float32)
     # Landmarks are dense even if rows are not, which counts where there are very many columns.
     memory.require(
-        f"{count:,} landmarks of {n_features:,} columns",
-        recipe.landmark_bytes(width, n_features),
+        f"{count:,} landmarks of {n_columns:,} columns",
+        recipe.landmark_bytes(width, n_columns),
         "Use fewer landmarks (n_landmarks), or fit on a sample of the rows",
     )
     return rows
@@ -105,9 +99,7 @@ def fit_map(
 ) -> Features:
     """Return the fitted map, or the one that the checkpoint has under this name."""
     new = partial(recipe.new_map, int((weight > 0).sum()), context.random_state, context.verbose)
-    return context.checkpoint.fitted(
-        name, lambda: new().fit(rows, codes, sample_weight=weight), lambda: new()
-    )
+    return context.checkpoint.fitted(name, lambda: new().fit(rows, codes, sample_weight=weight), new)
 
 
 def measure_coverage(rows: Rows, feature_map: Features, problem: Problem) -> dict[str, Any]:
@@ -123,6 +115,13 @@ def measure_coverage(rows: Rows, feature_map: Features, problem: Problem) -> dic
     return {"coverage_": np.array(found)}
 
 
+def sizes_of(rows: Rows, fitted: FeatureMap, recipe: Recipe, n_problems: int) -> Sizes:
+    """Return the sizes of a fit to rows under a fitted map."""
+    held = rows.nbytes + recipe.landmark_bytes(fitted.width, rows.shape[1])
+    n_rows, itemsize = rows.shape[0], rows.dtype.itemsize
+    return Sizes(n_rows, fitted.width, fitted.rank, itemsize, n_problems, held)
+
+
 def plan_rows(
     rows: Rows,
     fitted: FeatureMap,
@@ -134,13 +133,11 @@ def plan_rows(
     measure: bool = False,
 ) -> Plan:
     """Plan where the kernel values of rows under a fitted map are kept."""
-    held = rows.nbytes + recipe.landmark_bytes(fitted.width, rows.shape[1])
-    n_rows, itemsize = rows.shape[0], rows.dtype.itemsize
-    sizes = Sizes(n_rows, fitted.width, fitted.rank, itemsize, n_problems, held)
 
     def measured() -> float:
         return row_seconds(fitted.filler(rows.dtype), rows[:SPEED_ROWS], fitted.width)
 
+    sizes = sizes_of(rows, fitted, recipe, n_problems)
     return plan_fit(sizes, memory, measured, passes=passes, project=project, measure=measure)
 
 
@@ -154,19 +151,12 @@ def kernel_operator(
     project: bool = False,
     raw: Array | None = None,
 ) -> Iterator[tuple[Operator, str]]:
-    """Open rows under a fitted map where the memory allowed has room; and say where that is."""
+    """Open the operator of rows under a fitted map; yield it with where kernel values are kept."""
     if isinstance(rows, DaskRows):
         yield rows.operator(fitted, n_problems, context.max_memory, project)
         return
-    plan = plan_rows(
-        rows,
-        fitted,
-        recipe,
-        context.memory,
-        n_problems,
-        project=project,
-        measure=context.verbose,
-    )
+    how = {"project": project, "measure": context.verbose}
+    plan = plan_rows(rows, fitted, recipe, context.memory, n_problems, **how)
     context.say(plan)
     with open_operator(rows, fitted, plan, raw) as operator:
         yield operator, plan.place.name

@@ -27,13 +27,14 @@ from aucmax.fitting.kernel_fit import (
     measure_coverage,
     narrowed,
     scaled_kernel,
+    sizes_of,
 )
 from aucmax.fitting.machines import KernelMachine
 from aucmax.fitting.problem import Fold, Problem
 from aucmax.fitting.recipe import Features, Recipe
 from aucmax.fitting.scaling import fit_scaler, scale_rows
 from aucmax.operators.in_memory import FeatureOperator
-from aucmax.operators.placement import Sizes, open_features
+from aucmax.operators.placement import open_features
 from aucmax.rows.interface import Rows
 from aucmax.runtime.progress import GridLine
 from aucmax.runtime.threads import one_blas_thread
@@ -49,7 +50,7 @@ _PROJECTED_SAMPLES = 5
 
 @dataclass(frozen=True)
 class Grid:
-    """What a search goes over and how.
+    """The values that a search goes over, and how it chooses among them.
 
     Parameters
     ----------
@@ -74,7 +75,7 @@ class Grid:
 
 @dataclass(frozen=True)
 class Search:
-    """A running search: what all its steps share."""
+    """What all steps of a running search share."""
 
     problem: Problem
     recipe: Recipe
@@ -96,7 +97,7 @@ def search_kernel(
     with GridLine(context.verbose, grid.Cs.size * gammas.size * n_parts) as line:
         search = Search(problem, recipe, grid, context, line, gammas, n_parts)
         paths = _paths_per_fold(search) if grid.per_fold else _paths(search, rows, first, "map")
-        gamma, C = choose(np.stack([path.scores for path in paths], axis=1), grid.select)
+        gamma, C = choose(np.stack([path.aucs for path in paths], axis=1), grid.select)
         best = _at_gamma(first, float(gammas[gamma]), context, "map")
         path, at = paths[gamma], C
         if grid.per_fold:  # no path has seen all rows: solve at the chosen C alone
@@ -137,7 +138,7 @@ def _paths(search: Search, rows: Rows, first: Features, name: str) -> list[CPath
         raw = fitted.raw_block(rows)  # distances once for every gamma
     paths: dict[int, CPath] = {}
     for i in np.argsort(np.abs(np.log(factors)), kind="stable").tolist():  # the likeliest first
-        own = f"{name}, walk {i}"
+        own = f"{name}, C path {i}"
         if paths and context.deadline.over() and context.checkpoint.recall(own) is None:
             paths[i] = CPath.empty(search.problem, Cs.size)
             search.line.skip(Cs.size)
@@ -149,12 +150,10 @@ def _paths(search: Search, rows: Rows, first: Features, name: str) -> list[CPath
 
 
 def _two_blocks_fit(search: Search, rows: Rows, fitted: LandmarkMap) -> bool:
-    """Whether there is room for distances and for the kernel values made of them."""
+    """Return whether there is room for distances and for the kernel values made of them."""
     if rows.remote:
         return False
-    held = rows.nbytes + search.recipe.landmark_bytes(fitted.width, rows.shape[1])
-    n_rows, itemsize = rows.shape[0], rows.dtype.itemsize
-    sizes = Sizes(n_rows, fitted.width, fitted.rank, itemsize, search.problem.count, held)
+    sizes = sizes_of(rows, fitted, search.recipe, search.problem.count)
     return 2 * sizes.values + sizes.least <= search.context.memory.total
 
 
@@ -204,17 +203,17 @@ def _paths_per_fold(search: Search) -> list[CPath]:
     paths = []
     for same_gamma in zip(*by_fold, strict=True):
         records = [record for path in same_gamma for record in path.records]
-        scores = np.vstack([path.scores for path in same_gamma])
+        aucs = np.vstack([path.aucs for path in same_gamma])
         shortest = zip(*(path.held_out for path in same_gamma), strict=False)
         held_out = [[part for (part,) in parts] for parts in shortest]
-        paths.append(CPath(scores, [], [], records, held_out))
+        paths.append(CPath(aucs, [], [], records, held_out))
     return paths
 
 
 def _run_epochs(search: Search, features: Array, Cs: Array, about: dict[str, Any], name: str) -> CPath:
     """Run Algorithm 3 at all C together, over the same pairs; problems are independent."""
     problem, context, line = search.problem, search.context, search.line
-    kept, began, squares = context.checkpoint, line.elapsed(), row_squares(features)
+    checkpoint, began, squares = context.checkpoint, line.elapsed(), row_squares(features)
     epochs = most_iterations(search.recipe.max_iter, EPOCHS)
     tasks = [(part, up) for part in problem.weights for up in problem.positives]
 
@@ -224,8 +223,8 @@ def _run_epochs(search: Search, features: Array, Cs: Array, about: dict[str, Any
         learner = PairSGDGrid(
             features.shape[1], features.dtype, alpha=1.0 / (Cs * part.sum()), eta0=eta0
         )
-        rng, own = np.random.default_rng(context.seed), f"{name}, column {number}"
-        before = kept.recall(own)
+        rng, own = np.random.default_rng(context.seed), f"{name}, problem {number}"
+        before = checkpoint.recall(own)
         if before is not None:
             learner.resume(before["learner"])
             rng.bit_generator.state = before["rng"]
@@ -235,9 +234,9 @@ def _run_epochs(search: Search, features: Array, Cs: Array, about: dict[str, Any
             if before is None or epoch >= before["epochs"]:
                 with one_blas_thread():
                     learner.epoch(features, positive, part, rng)
-                if kept.on:
+                if checkpoint.on:
                     state = {"learner": learner.state(), "rng": rng.bit_generator.state}
-                    kept.note(own, {"epochs": epoch + 1, **state})
+                    checkpoint.note(own, {"epochs": epoch + 1, **state})
             line.epoch()
         return learner.coef
 
@@ -252,5 +251,5 @@ def _run_epochs(search: Search, features: Array, Cs: Array, about: dict[str, Any
         coef = np.column_stack([each[:, i] for each in learnt])
         more = {**about, "epochs": epochs, "converged": True, "seconds": seconds}
         line.value(path.add(C, coef, operator.scores(coef), problem, **more))
-    kept.note(name, {"path": path.state(), "over": True})
+    checkpoint.note(name, {"path": path.state(), "over": True})
     return path

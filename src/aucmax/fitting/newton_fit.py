@@ -27,15 +27,15 @@ def solve_newton(
     context: Context,
 ) -> tuple[Solution, dict[str, Any]]:
     """Solve all problems at C; return the solution and the learnt attributes that describe it."""
-    losses, kept = problem.losses(), context.checkpoint
+    losses, checkpoint = problem.losses(), context.checkpoint
     with LiveLine(partial(describe_step, tol=tol)) as line:
         solution = minimize(
             operator,
             losses,
             np.full(len(losses), C),
             stopping=Stopping(tol, max_iter, context.deadline),
-            state=kept.recall("newton"),
-            hooks=Hooks(line if context.verbose else None, kept.hook("newton")),
+            state=checkpoint.recall("newton"),
+            hooks=Hooks(line if context.verbose else None, checkpoint.hook("newton")),
         )
     check_begun(solution.n_iter, context.deadline)
     if not solution.converged.all():

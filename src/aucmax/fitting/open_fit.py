@@ -76,16 +76,14 @@ def open_fit(
         arrays = {**problem.arrays(), **(data or {})} if resumable else {}
         try:
             with (
-                np.errstate(
-                    over="ignore", invalid="ignore", divide="ignore"
-                ),  # checked where it matters
+                np.errstate(over="ignore", invalid="ignore", divide="ignore"),  # solvers check
                 open_context(estimator, settings, arrays, began, problem.rows.remote) as context,
             ):
                 yield problem, context
         except FloatingPointError as error:
             raise ValueError(
-                f"The fit cannot go on: {error}. Check for extreme values in X, sample_weight "
-                "and C, and standardize the features."
+                f"The fit cannot go on: {error}. Check X, sample_weight and C for extreme values, and "
+                "use standardize=True."
             ) from None
 
 
@@ -112,9 +110,12 @@ def _opened(
 
 
 def _record_columns(estimator: Any, source: Source) -> None:
+    """Set the attributes that scikit-learn has for the columns of ``X``."""
     n_rows, n_columns = source.rows.shape
     if np.shape(source.y) != (n_rows,):
-        raise ValueError(f"y must have one label for each of {n_rows} rows; got {np.shape(source.y)}.")
+        raise ValueError(
+            f"y must have one label for each of {n_rows} rows; got shape {np.shape(source.y)}."
+        )
     estimator.n_features_in_ = n_columns
     if source.names is not None:
         estimator.feature_names_in_ = np.array(source.names, dtype=object)

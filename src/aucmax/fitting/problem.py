@@ -31,7 +31,7 @@ class Fold:
     weight : array of shape (n,)
         Training weights of all rows, 0 on those held out.
     test : array of int
-        The rows to be scored.
+        The rows held out, of non-zero weight.
     """
 
     weight: Array
@@ -59,7 +59,7 @@ class Problem:
     weight : array of shape (n,)
     classes : array of labels, sorted
     position : int array of shape (n,)
-        Where each row was among the ``n_given`` rows passed.
+        Where each row was among the ``n_passed`` rows passed.
     names : array of str, optional
         The names of the columns.
     folds : sequence of Fold
@@ -72,7 +72,7 @@ class Problem:
     weight: Array
     classes: Array
     position: Array
-    n_given: int
+    n_passed: int
     names: Array | None = None
     folds: Sequence[Fold] = ()
     whole: bool = True
@@ -100,7 +100,7 @@ class Problem:
         return {name: parts for name, parts in found.items() if parts}
 
     def losses(self) -> list[PairLoss]:
-        """The pair loss of each problem."""
+        """Return the pair loss of each problem."""
         return [PairLoss(up, part) for part in self.weights for up in self.positives]
 
     def aucs(self, scores: Array) -> list[float]:
@@ -108,8 +108,8 @@ class Problem:
         k, out = len(self.positives), []
         for number, fold in enumerate(self.folds, start=int(self.whole)):
             u, own = self.weight[fold.test], []
-            for column, positive in enumerate(self.positives, start=number * k):
-                s, up = scores[fold.test, column], positive[fold.test]
+            for problem, positive in enumerate(self.positives, start=number * k):
+                s, up = scores[fold.test, problem], positive[fold.test]
                 own.append(ordered_share(s[up], s[~up], u[up], u[~up]))
             out.append(float(np.mean(own)))
         return out
@@ -136,7 +136,7 @@ class Problem:
             np.add.at(total, fold.test, part.scores + shift)
             np.add.at(times, fold.test, 1.0)
         total[times == 0] = np.nan
-        pooled = np.full((self.n_given, scores.shape[1]), np.nan)
+        pooled = np.full((self.n_passed, scores.shape[1]), np.nan)
         pooled[self.position] = total / np.maximum(times, 1.0)[:, None] + intercept
         return pooled[:, 0] if self.classes.size == 2 else pooled
 
@@ -153,11 +153,14 @@ def positives_of(codes: Array, n_classes: int) -> list[Array]:
 def make_folds(
     cv: Any, X: Any, y: Any, weight: Array, position: Array, split: dict[str, Any]
 ) -> list[Fold]:
-    """Split the rows as passed, for those at ``position``; ``split`` goes to the splitter."""
+    """Split all rows passed, and return the folds of those at ``position``.
+
+    ``split`` is handed to the splitter.
+    """
     n_rows = X.shape[0]
     groups = split.get("groups")
     if groups is not None and len(groups) != n_rows:
-        raise ValueError(f"groups has {len(groups)} entries for {n_rows} rows of X.")
+        raise ValueError(f"groups has {len(groups)} entries for {n_rows} rows of X: pass one for each.")
     numbers, inside = np.arange(n_rows), np.full(n_rows, -1)
     inside[position] = np.arange(position.size)
     folds = []
@@ -169,7 +172,9 @@ def make_folds(
     except (IndexError, TypeError, ValueError) as error:
         raise ValueError(f"cv={cv!r} does not split these rows into folds: {error}") from error
     if not folds:
-        raise ValueError(f"cv={cv!r} yields no fold: there is nothing to choose C by.")
+        raise ValueError(
+            f"cv={cv!r} yields no fold to choose C by: pass a number of folds, or another splitter."
+        )
     return folds
 
 

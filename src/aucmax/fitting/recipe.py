@@ -5,15 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy.typing as npt
-
 from aucmax.features.fourier import FourierFeatures
 from aucmax.features.kernels import BOTH, RADIAL
 from aucmax.features.nystroem import NystroemFeatures
 from aucmax.fitting.scaling import Scaling
 from aucmax.fitting.settings import Settings
 
-Array = npt.NDArray[Any]
 #: Kernel values up to this size stay in float64 if the data is; larger ones are in float32. So small
 #: problems agree with any float64 optimiser, and large ones take half the memory and time.
 FLOAT64_BYTES = 2**26
@@ -25,8 +22,8 @@ Features = NystroemFeatures | FourierFeatures
 class Recipe:
     """Scaling, metric, kernel, landmarks, C and solver of a kernel fit.
 
-    ``capped`` says that there may be fewer landmarks than the settings have if rows are few;
-    otherwise that gives a warning. The others are as in :class:`KernelAUCClassifier`.
+    With ``capped``, every row becomes a landmark if there are fewer rows than landmarks; otherwise that
+    gives a warning. The others are as in :class:`KernelAUCClassifier`.
     """
 
     settings: Settings = field(default_factory=Settings)
@@ -65,20 +62,20 @@ class Recipe:
 
     def count(self, n_rows: int) -> int:
         """Return the number of landmarks, or of Fourier features."""
-        given, count = self.settings.landmarks, int(self.settings.n_landmarks or 0)
+        landmarks, count = self.settings.landmarks, int(self.settings.n_landmarks or 0)
         if self.feature_map == "fourier":
             return count
-        return min(count, n_rows) if isinstance(given, str) else len(given)
+        return min(count, n_rows) if isinstance(landmarks, str) else len(landmarks)
 
     def width(self, n_rows: int) -> int:
         """Return the number of kernel values of a row."""
         return self.count(n_rows) * (2 if self.settings.kernel == BOTH else 1)
 
-    def landmark_bytes(self, width: int, n_features: int) -> int:
+    def landmark_bytes(self, width: int, n_columns: int) -> int:
         """Return the memory of landmarks with their copies in float64, and matrices between them."""
-        return landmark_bytes(width, n_features, 0 if self.feature_map == "fourier" else width)
+        return landmark_bytes(width, n_columns, 0 if self.feature_map == "fourier" else width)
 
 
-def landmark_bytes(n_landmarks: int, n_features: int, between: int) -> int:
+def landmark_bytes(n_landmarks: int, n_columns: int, between: int) -> int:
     """Return the memory of landmarks with their copies in float64, and matrices between them."""
-    return 24 * n_landmarks * (n_features + between)
+    return 24 * n_landmarks * (n_columns + between)

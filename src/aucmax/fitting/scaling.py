@@ -1,4 +1,4 @@
-"""Scale the rows of a fit: as the parameters say, or as tuning has chosen."""
+"""Scale the rows of a fit by its parameters, or as tuning has chosen."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Array = npt.NDArray[Any]
 
 @dataclass(frozen=True)
 class Scaling:
-    """What rows go through before they are mapped or solved for.
+    """How rows are scaled before they are mapped or solved for.
 
     Parameters
     ----------
@@ -44,10 +44,14 @@ def new_scaler(rows: Rows, scaling: Scaling) -> Any:
     """Return the unfitted scaler for these rows; None if they are not scaled."""
     plain: Any = None
     if scaling.standardize == "quantile":
-        plain = QuantileScaler().set_output(transform="default")
+        plain = _quantile_scaler()
     elif scaling.standardize:
         plain = new_standard_scaler(not rows.sparse)
     return plain if scaling.metric is None else MetricScaler(plain, scaling.metric)
+
+
+def _quantile_scaler() -> Any:
+    return QuantileScaler().set_output(transform="default")
 
 
 def fit_scaler(rows: Rows, weight: Array, scaling: Scaling) -> Any:
@@ -57,14 +61,14 @@ def fit_scaler(rows: Rows, weight: Array, scaling: Scaling) -> Any:
 
 
 def _fit_plain(rows: Rows, weight: Array, scaling: Scaling) -> Any:
+    """Return the fitted scaler without the metric."""
     if not scaling.by_distance and (rows.sparse or not scaling.standardize):
         warn_far(rows, scaling.names)
     if not scaling.standardize:
         refuse_tiny(rows)
         return None
     if scaling.standardize == "quantile":
-        scaler = QuantileScaler().set_output(transform="default")
-        return scaler.fit(rows[:] if rows.in_memory else rows, sample_weight=weight)
+        return _quantile_scaler().fit(rows[:] if rows.in_memory else rows, sample_weight=weight)
     scaler = rows.standard_scaler(weight)
     return rounded(measure_extremes(scaler, rows, weight, scaling.names))
 

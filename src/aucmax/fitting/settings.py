@@ -12,10 +12,10 @@ Array = npt.NDArray[Any]
 
 @dataclass(frozen=True)
 class Settings:
-    """What a fit may leave open: a value, or None.
+    """The settings of a kernel fit; None stands for one that is still open.
 
     All but ``metric`` are as the classifier's parameters. ``metric`` is what rows are multiplied by;
-    None is the plain distance.
+    None leaves distances as they are.
     """
 
     C: float | None = None

@@ -32,7 +32,7 @@ from aucmax.solvers.stochastic import Learner, mean_square
 Array = npt.NDArray[Any]
 
 #: The units of a few rows are poor, and steps taken in them would leave their mark. Until a stream has
-#: brought this many rows, all are kept, and each call learns from all of them again.
+#: brought this many rows, all are held, and each call learns from all of them again.
 _EARLY_ROWS = 100
 
 
@@ -44,8 +44,8 @@ def _ignore(learner: Any, total: float, square: float) -> None:
 class LearnerKind:
     """How learners are made and follow a stream.
 
-    ``make`` takes the number of columns, the dtype, the weight of all rows and their mean squared norm;
-    ``refresh`` takes a learner and the last two as they have become.
+    ``make`` takes the number of features, the dtype, the weight of all rows and their mean squared
+    norm; ``refresh`` takes a learner and the current values of the last two.
     """
 
     make: Callable[[int, Any, float, float], Learner]
@@ -92,7 +92,7 @@ def fit_epochs(
 ) -> tuple[LinearMachine, Stream, dict[str, Any]]:
     """Run epochs over rows in memory; return the machine, the stream to go on, and attributes."""
     scaler, rows = scaled(problem, Scaling(standardize, names=problem.names), context)
-    rng, kept = np.random.default_rng(context.seed), context.checkpoint
+    rng, checkpoint = np.random.default_rng(context.seed), context.checkpoint
     problem, trace = _split_trace(replace(problem, rows=rows), scaler, tracing, rng)
     X, square = problem.rows[:], mean_square(problem.rows[:])
     total = float(problem.weight.sum())
@@ -105,8 +105,8 @@ def fit_epochs(
             rng,
             epochs,
             trace=trace,
-            hooks=Hooks(line if context.verbose else None, kept.hook("epochs")),
-            state=kept.recall("epochs"),
+            hooks=Hooks(line if context.verbose else None, checkpoint.hook("epochs")),
+            state=checkpoint.recall("epochs"),
         )
     intercept = intercepts(np.asarray(X @ coef), problem, context.name)
     machine = LinearMachine.of_scaled(coef, intercept, scaler)
@@ -119,22 +119,27 @@ def fit_epochs(
 def _split_trace(
     problem: Problem, scaler: Any, tracing: Tracing, rng: np.random.Generator
 ) -> tuple[Problem, Trace | None]:
-    """Return the problem to learn from, and the rows to follow the AUC on: given, held out or all."""
-    given = tracing.held_out
-    kind = tracing.trace or ("validation" if tracing.early_stopping or given else None)
+    """Return the problem to learn from, and the rows to trace the AUC on: passed, held out or all."""
+    validation = tracing.held_out
+    kind = tracing.trace or ("validation" if tracing.early_stopping or validation else None)
     if kind is None:
         return problem, None
     patience = tracing.n_iter_no_change if tracing.early_stopping else None
     make = partial(Trace, patience=patience, tol=tracing.tol)
     if kind == "train":
-        if given is not None:
-            raise ValueError('X_val and y_val are not used with trace="train": leave one out.')
+        if validation is not None:
+            raise ValueError(
+                'X_val and y_val are not used with trace="train": leave them out, or use '
+                'trace="validation".'
+            )
         return problem, make(LabelledRows(problem.rows[:], problem.positives, problem.weight))
-    if given is not None:
-        block, codes = given
+    if validation is not None:
+        block, codes = validation
         positives = positives_of(codes, problem.classes.size)
         if not all(up.any() and not up.all() for up in positives):
-            raise ValueError("AUC needs rows of every class in y_val; some class has none.")
+            raise ValueError(
+                "y_val has no row of some class, and AUC needs rows of every class: pass more rows."
+            )
         rows = LabelledRows(_scaled(block, scaler), positives, np.ones(codes.size))
         return problem, make(rows)
     held = np.zeros(problem.codes.size, dtype=bool)
@@ -168,7 +173,7 @@ def stream_rows(
             scaled = [(_scaled(rows, scaler), labels) for rows, labels in chunks]
             squares = [mean_square(rows) for rows, _ in scaled]
     except FloatingPointError as error:
-        raise ValueError(f"{error}: check for extreme values in X.") from None
+        raise ValueError(f"X cannot be learnt from: {error}. Check it for extreme values.") from None
     # All checks are done: from here on learners change.
     seen, rows_seen = stream.class_seen.copy(), stream.rows_seen + X.shape[0]
     seen[np.unique(codes)] = True
@@ -226,7 +231,7 @@ def _cut_on_samples(stream: Stream) -> LinearMachine:
     """
     coef = np.column_stack([learner.coef for learner in stream.learners])
     if not np.isfinite(coef).all():
-        raise ValueError("Steps overflow: check for extreme values in X, or standardize.")
+        raise ValueError("Steps overflow: check X for extreme values, or use standardize=True.")
     intercept = np.full(len(stream.learners), np.nan)
     for c, learner in enumerate(stream.learners):
         pos, neg = learner.samples()

@@ -56,7 +56,7 @@ class BlockOperator:
         self._X, self._fill, self._projection = X, fill, projection
         self._dtype, self.room = X.dtype, room
         self.n_rows, self._width = X.shape[0], width
-        self.n_columns = width if projection is None else projection.shape[1]
+        self.n_features = width if projection is None else projection.shape[1]
         self.nbytes = int(cost * self.n_rows * self._width * self._dtype.itemsize)
         self._scratch = Scratch()
         self._block_rows = cache_rows(width * self._dtype.itemsize)
@@ -88,21 +88,19 @@ class BlockOperator:
         out: Floats = sums.sum(axis=0).T
         return out if self._projection is None else self._projection.unfold(out)
 
-    def rows(self, index: Indices, columns: slice = ALL) -> Array:
+    def rows(self, index: Indices, features: slice = ALL) -> Array:
         values = self._values(index)
         if self._projection is None:
-            return values[:, columns]
-        return self._projection.features(values, columns)
+            return values[:, features]
+        return self._projection.features(values, features)
 
     def restricted(self, index: Indices) -> Operator | None:
         if index.size > self.room:
             return None
         values = self._values(index)
-        return (
-            FeatureOperator(values)
-            if self._projection is None
-            else KernelOperator(values, self._projection)
-        )
+        if self._projection is None:
+            return FeatureOperator(values)
+        return KernelOperator(values, self._projection)
 
     def _blocks(self, rows: slice) -> Iterator[tuple[slice, Array]]:
         """Yield blocks of kernel values that fit the cache; each is valid until the next."""
@@ -115,7 +113,6 @@ class BlockOperator:
                 yield part, self._fill(X, self._scratch.array((len(X), self._width), self._dtype))
 
     def _values(self, index: Indices) -> Array:
+        """Return the kernel values of some rows."""
         X: Array = self._X[index]
-        if self._fill is None:
-            return X
-        return fill_matrix(self._fill, X, self._width, self._dtype)
+        return X if self._fill is None else fill_matrix(self._fill, X, self._width, self._dtype)

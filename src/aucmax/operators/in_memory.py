@@ -35,17 +35,17 @@ class FeatureOperator:
 
     def __init__(self, features: Any) -> None:
         self._features = features
-        self.n_rows, self.n_columns = features.shape
+        self.n_rows, self.n_features = features.shape
         self.nbytes, self.room = block_bytes(features), self.n_rows
 
     def scores(self, coef: Floats) -> Floats:
-        return _columns_product(self._features, coef)
+        return _product(self._features, coef)
 
     def pullback(self, gradient: Floats) -> Floats:
-        return _rows_product(self._features, gradient)
+        return _transposed_product(self._features, gradient)
 
-    def rows(self, index: Indices, columns: slice = ALL) -> Array:
-        return dense(self._features[index][:, columns])
+    def rows(self, index: Indices, features: slice = ALL) -> Array:
+        return dense(self._features[index][:, features])
 
     def restricted(self, index: Indices) -> Operator:
         return FeatureOperator(self._features[index])
@@ -59,24 +59,24 @@ class KernelOperator:
 
     def __init__(self, block: Array, projection: Projection) -> None:
         self._block, self._projection = block, projection
-        self.n_rows, self.n_columns = block.shape[0], projection.shape[1]
-        self.nbytes = block.nbytes
-        self.room = self.n_rows
+        self.n_rows, self.n_features = block.shape[0], projection.shape[1]
+        self.nbytes, self.room = block.nbytes, self.n_rows
 
     def scores(self, coef: Floats) -> Floats:
-        return _columns_product(self._block, self._projection.fold(coef))
+        return _product(self._block, self._projection.fold(coef))
 
     def pullback(self, gradient: Floats) -> Floats:
-        return self._projection.unfold(_rows_product(self._block, gradient))
+        return self._projection.unfold(_transposed_product(self._block, gradient))
 
-    def rows(self, index: Indices, columns: slice = ALL) -> Array:
-        return self._projection.features(self._block[index], columns)
+    def rows(self, index: Indices, features: slice = ALL) -> Array:
+        return self._projection.features(self._block[index], features)
 
     def restricted(self, index: Indices) -> Operator:
         return KernelOperator(self._block[index], self._projection)
 
 
-def _columns_product(matrix: Any, coef: Floats) -> Floats:
+def _product(matrix: Any, coef: Floats) -> Floats:
+    """Return ``matrix @ coef``."""
     if _is_thin(matrix, coef.shape[1], _THIN_SCORES):
         right, out = np.ascontiguousarray(coef.T), np.empty((coef.shape[1], len(matrix)))
 
@@ -93,7 +93,8 @@ def _columns_product(matrix: Any, coef: Floats) -> Floats:
     return product.astype(np.float64, order="F")
 
 
-def _rows_product(matrix: Any, gradient: Floats) -> Floats:
+def _transposed_product(matrix: Any, gradient: Floats) -> Floats:
+    """Return ``matrix.T @ gradient``."""
     thin = _is_thin(matrix, gradient.shape[1], _THIN_PULLBACK)
     dtype = np.float64 if thin else matrix.dtype
     narrow = np.ascontiguousarray(gradient.T, dtype=dtype)
@@ -114,8 +115,8 @@ def _rows_product(matrix: Any, gradient: Floats) -> Floats:
     return out
 
 
-def _is_thin(matrix: Any, n_columns: int, most: int) -> bool:
-    """Whether to multiply by compiled loops, which sum in float64."""
-    if is_sparse(matrix) or n_columns > most:
+def _is_thin(matrix: Any, n_vectors: int, most: int) -> bool:
+    """Return whether to multiply by compiled loops, which sum in float64."""
+    if is_sparse(matrix) or n_vectors > most:
         return False
     return bool(matrix.nbytes >= _THIN_BYTES and matrix.flags.c_contiguous)

@@ -1,10 +1,10 @@
 """What a solver may ask of the data: products with a feature matrix that it never sees.
 
-A solver knows the features ``F`` of ``n`` rows and ``r`` columns through four methods and two numbers:
+A solver knows the ``r`` features ``F`` (n, r) of ``n`` rows through four methods and two numbers:
 
 * ``scores(W)``, (r, k) -> (n, k): ``F @ W``
 * ``pullback(G)``, (n, k) -> (r, k): ``F.T @ G``
-* ``rows(index, columns)``: some rows of ``F``, dense, or some columns of them, for a preconditioner
+* ``rows(index, features)``: some rows of ``F``, dense, or some features of them, for a preconditioner
 * ``restricted(index)``: an operator over some rows alone, copied to memory, for many products with
   them; None if there is no room
 * ``nbytes``: what one pass over the data (one call of either product) costs, in bytes read from memory
@@ -30,10 +30,10 @@ ALL = slice(None)
 
 
 class Operator(Protocol):
-    """The seam between solvers and data; see the module's docstring."""
+    """What a solver sees of the data; the module's docstring describes the members."""
 
     n_rows: int
-    n_columns: int
+    n_features: int
     nbytes: int
     room: int
 
@@ -41,6 +41,6 @@ class Operator(Protocol):
 
     def pullback(self, gradient: Floats) -> Floats: ...
 
-    def rows(self, index: Indices, columns: slice = ALL) -> npt.NDArray[Any]: ...
+    def rows(self, index: Indices, features: slice = ALL) -> npt.NDArray[Any]: ...
 
     def restricted(self, index: Indices) -> Operator | None: ...

@@ -46,7 +46,7 @@ STATE_BYTES = 250
 
 @dataclass(frozen=True)
 class Sizes:
-    """The sizes of a fit: rows, kernel values and features of a row, bytes of each, problems.
+    """The sizes of a fit: rows, kernel values and features of a row, bytes of each value, problems.
 
     ``held`` are the bytes of rows, landmarks and anything else that is neither values nor solver.
     """
@@ -79,7 +79,7 @@ class Sizes:
         return self.held + solver_bytes(self.n_rows, self.rank, self.n_problems)
 
     def fitting(self, left: float, project: bool) -> list[str]:
-        """The places in memory with room for kernel values, the better one first."""
+        """Return the places in memory with room for kernel values, the better one first."""
         sizes = self.held_values
         wanted = "projected" if project or pays_to_project(self.width, self.rank) else "memory"
         names = sorted(sizes, key=lambda name: name != wanted)
@@ -96,13 +96,13 @@ class Place:
     per_pass: float = 0.0
 
     def total(self, passes: int) -> float:
-        """Seconds of a whole fit."""
+        """Return the estimated seconds of a whole fit."""
         return self.setup + passes * self.per_pass
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What a fit is going to do.
+    """Where a fit will keep kernel values, and how long it will take.
 
     ``place`` is where kernel values are kept and ``rivals`` are the other places with room for them;
     ``room`` rows may be copied to memory in addition. ``passes`` are expected; ``tuning`` is the
@@ -203,7 +203,7 @@ def plan_fit(
 
 
 def pays_to_project(width: int, rank: int, passes: float = EXPECTED_PASSES) -> bool:
-    """Whether multiplying ``E P`` out once is cheaper than folding P in every pass.
+    """Return whether multiplying ``E P`` out once is cheaper than folding P in every pass.
 
     Per row, the product costs ``2 v r`` flops; each later pass then reads ``r`` numbers in place of
     ``v`` and so saves ``4 (v - r)`` bytes. FLOPS_PER_BYTE converts one into the other.
@@ -217,9 +217,9 @@ def pays_to_project(width: int, rank: int, passes: float = EXPECTED_PASSES) -> b
 
 
 def solver_bytes(n_rows: int, rank: int, n_problems: int) -> int:
-    """Return what a solve holds in addition to kernel values.
+    """Return the bytes that a solve holds in addition to kernel values.
 
-    These are its vectors; a chunk of sampled rows and its products while a preconditioner is built, and
+    These are its vectors, a chunk of sampled rows and its products while a preconditioner is built, and
     two matrices for each problem.
     """
     vectors = n_rows * STATE_BYTES * n_problems
@@ -249,7 +249,7 @@ def hold_operator(
 def open_operator(
     rows: Rows, feature_map: FeatureMap, plan: Plan, raw: Array | None = None
 ) -> Iterator[Operator]:
-    """Open rows under a map with kernel values where the plan says; a file is removed afterwards."""
+    """Open rows under a map with kernel values placed by the plan; a file is removed afterwards."""
     if plan.place.name != "disk":
         cost = plan.cost if plan.place.name == "recomputed" else 1.0
         yield hold_operator(rows, feature_map, plan.place.name, raw, plan.room, cost)
@@ -264,7 +264,7 @@ def open_operator(
 def open_features(
     rows: Rows, feature_map: FeatureMap, budget: Budget, raw: Array | None = None
 ) -> Iterator[tuple[Array, str]]:
-    """Open all features, for epochs in random order: in memory, or in a mapped file; and say where."""
+    """Open all features, for epochs in random order; yield them and their place, memory or disk."""
     size = rows.shape[0] * feature_map.rank * rows.dtype.itemsize
     if size <= budget.total - rows.nbytes:
         yield feature_map.features(rows, raw), "projected"

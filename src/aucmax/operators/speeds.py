@@ -49,7 +49,7 @@ class DiskSpeed:
 
 @cache
 def disk_speed() -> DiskSpeed:
-    """Measure with a small file that the system is asked to drop from its cache before it is read."""
+    """Measure a small file, which the system is asked to drop from its cache before it is read."""
     folder = tempfile.gettempdir()
     free = shutil.disk_usage(folder).free
     block = np.ones(min(SPEED_BYTES, free // 4) // 4, dtype=np.float32)

@@ -81,8 +81,7 @@ def solve_system(
     limit: int,
     deadline: Deadline,
 ) -> Direction:
-    """Solve ``(I + C F'HF) d = -gradient`` for m problems; each leaves when its residual is small
-    enough.
+    """Solve ``(I + C F'HF) d = -gradient`` for m problems, each until its residual is small enough.
 
     A residual is small enough at ``forcing`` times the first, or less where the minimum is near: the
     last step is to leave no decrease above ``near``. Without a preconditioner the residual does not

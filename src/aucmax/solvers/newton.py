@@ -17,7 +17,7 @@ from aucmax.pairs import Floats, Mask, PairLoss
 from aucmax.solvers.newton_state import Data, Record, State
 from aucmax.solvers.newton_steps import build_preconditioner, iterate
 from aucmax.solvers.options import DEFAULT_STOPPING, NO_HOOKS, Hooks, SavedState, Stopping
-from aucmax.solvers.preconditioner import MOST_COLUMNS
+from aucmax.solvers.preconditioner import MOST_FEATURES
 from aucmax.solvers.stages import solve_in_stages
 
 __all__ = ["Newton", "Record", "Solution", "minimize"]
@@ -53,7 +53,7 @@ class Newton:
         precondition: bool = True,
         seed: int = 0,
     ) -> None:
-        precondition = precondition and operator.n_columns <= MOST_COLUMNS
+        precondition = precondition and operator.n_features <= MOST_FEATURES
         self.data = Data(operator, losses, precondition, stopping)
         self._state = State.at_zero(self.data, np.random.default_rng(seed))
 
@@ -94,9 +94,9 @@ def minimize(
 ) -> Solution:
     """Minimise ``1/2 ||w||^2 + C L(F w)`` for k problems with weights ``C`` (k,).
 
-    The operator has n rows and r columns of features; each of the k losses is over the n rows. The
+    The operator has n rows and r features; each of the k losses is over the n rows. The
     solve begins at zero, or continues from the ``state`` of an earlier solve of the same problems.
-    ``precondition=False`` leaves the preconditioner out, for comparison; above 20,000 columns none is
+    ``precondition=False`` leaves the preconditioner out, for comparison; above 20,000 features none is
     built. The ``hooks`` are called with the :class:`Record` of each step and with :meth:`Newton.state`
     after it.
     """

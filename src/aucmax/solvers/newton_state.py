@@ -12,7 +12,7 @@ import numpy as np
 
 from aucmax.operators.interface import Operator
 from aucmax.pairs import Floats, Indices, Mask, PairLoss, PairPoint
-from aucmax.solvers.options import ROWS_PER_COLUMN, SavedState, Stopping
+from aucmax.solvers.options import ROWS_PER_FEATURE, SavedState, Stopping
 
 if TYPE_CHECKING:
     from aucmax.solvers.preconditioner import Curvature
@@ -44,7 +44,7 @@ class Record:
 class Preconditioner:
     """The preconditioner of one problem, if one has been built, and the products it takes."""
 
-    rows_per_column: int = ROWS_PER_COLUMN
+    rows_per_feature: int = ROWS_PER_FEATURE
     products: int = 0  #: in the last Newton system
     first_products: int = 0  #: in the first Newton system since it was built
     curvature: Curvature | None = None
@@ -77,9 +77,7 @@ class State:
     doubtful: Mask = field(init=False)  #: only the residual of conjugate gradients prevents convergence
     forcing: Floats = field(init=False)  #: relative residual to which the Newton system is solved
     history: list[Record] = field(init=False)
-    previous: tuple[Floats, Floats] | None = (
-        None  #: coef and scores at which the last run began, if any
-    )
+    previous: tuple[Floats, Floats] | None = None  #: coef and scores where the last run began, if any
     sample: tuple[Indices, Data] | None = None  #: the rows on which the first steps were taken
     stages_left: int | None = None  #: smaller values of C still to be solved for; None between runs
     rows_read: float = 0.0
@@ -89,7 +87,7 @@ class State:
     @classmethod
     def at_zero(cls, data: Data, rng: np.random.Generator) -> State:
         """Begin with coefficients of zero."""
-        n, r, k = data.operator.n_rows, data.operator.n_columns, len(data.losses)
+        n, r, k = data.operator.n_rows, data.operator.n_features, len(data.losses)
         preconditioners = [Preconditioner() for _ in range(k)]
         state = cls(np.zeros((r, k), order="F"), np.zeros(k), preconditioners, rng)
         state.move_to(np.zeros((n, k), order="F"), data)
@@ -134,7 +132,7 @@ class State:
             **deepcopy({name: getattr(self, name) for name in _SAVED.split()}),
             "previous": None if self.previous is None else self.previous[0],
             "preconditioned": [each.curvature is not None for each in own],
-            "counts": [[each.rows_per_column, each.products, each.first_products] for each in own],
+            "counts": [[each.rows_per_feature, each.products, each.first_products] for each in own],
             "history": [dict(vars(record)) for record in self.history],
             "rng": self.rng.bit_generator.state,
             "seconds": time.perf_counter() - self.began,

@@ -92,7 +92,7 @@ def rebuild_slow(data: Data, state: State, live: Indices) -> int:
             grow = own.first_products > max(worth, _SLOW_PRODUCTS) and not own.curvature.all_rows
             slow = own.products > (worth if grow else max(worth, own.first_products))
         if slow:
-            own.rows_per_column *= 2 if grow else 1
+            own.rows_per_feature *= 2 if grow else 1
             build_preconditioner(data, state, c)
             own.first_products = 0
             built += 1
@@ -107,8 +107,8 @@ def build_preconditioner(data: Data, state: State, problem: int) -> None:
         rows, data = state.sample
         scores = scores[rows]
         point = data.losses[problem].at(scores)
-    loss, per_column = data.losses[problem], own.rows_per_column
-    own.curvature = Curvature(data.operator, loss, point, scores, state.rng, per_column)
+    loss, per_feature = data.losses[problem], own.rows_per_feature
+    own.curvature = Curvature(data.operator, loss, point, scores, state.rng, per_feature)
 
 
 def _newton_direction(

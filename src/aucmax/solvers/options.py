@@ -11,10 +11,9 @@ from aucmax.runtime.deadline import NEVER, Deadline
 #: Plain data and arrays from which a solve can continue; a checkpoint stores it.
 SavedState = dict[str, Any]
 
-
-#: Rows that a preconditioner samples per column of the features. On covtype (465k rows, C =
-#: 100) 10, 16 and 24 rows per column took 285, 310 and 190 passes, and 42, 46 and 33 s.
-ROWS_PER_COLUMN = 20
+#: Rows that a preconditioner samples per feature. On covtype (465k rows, C = 100) 10, 16 and 24 of them
+#: took 285, 310 and 190 passes, and 42, 46 and 33 s.
+ROWS_PER_FEATURE = 20
 
 
 @dataclass(frozen=True)

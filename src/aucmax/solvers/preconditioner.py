@@ -2,8 +2,8 @@
 
 The Newton system of one problem is ``(I + C F'HF) d = -g``. Replacing the n rows by a few thousand that
 carry most of the curvature gives a matrix close to it, whose Cholesky factor turns hundreds of products
-into a handful. Where there are many columns of features, only the first are factored, and the others
-are scaled by the diagonal: kernel features come in falling order of their eigenvalues.
+into a handful. Where there are many features, only the first are factored, and the others are scaled by
+the diagonal: kernel features come in falling order of their eigenvalues.
 """
 
 from __future__ import annotations
@@ -15,25 +15,25 @@ from scipy import linalg
 
 from aucmax.operators.interface import FLOPS_PER_BYTE, Operator
 from aucmax.pairs import Array, Floats, Indices, PairLoss, PairPoint
-from aucmax.solvers.options import ROWS_PER_COLUMN
+from aucmax.solvers.options import ROWS_PER_FEATURE
 
 #: The limit on the entries of sampled rows.
 MAX_ENTRIES = 2**27
 
-#: Above MAX_COLUMNS only the leading columns are factored, as the cost grows with their cube. On
+#: Above MAX_FACTORED only the leading features are factored, as the cost grows with their cube. On
 #: covtype (80,000 rows, 4000 landmarks, C = 4, one core) factoring all takes 120 passes and 75 s, 1000
 #: takes 184 and 46 s, 500 takes 230 and 47 s, and none 360 and 61 s.
-MAX_COLUMNS = 3000
-LEADING_COLUMNS = 1000
+MAX_FACTORED = 3000
+LEADING_FEATURES = 1000
 
-#: Above this many columns no preconditioner is built: they are not kernel features, so the first are no
-#: better than others.
-MOST_COLUMNS = 20_000
+#: Above this many features no preconditioner is built: they do not come from a kernel, so the first are
+#: no better than others.
+MOST_FEATURES = 20_000
 
 #: Ridges, as shares of the trace, to add to the diagonal of a matrix that rounding has made indefinite.
 _RIDGES = 10.0 ** np.arange(-14, 1, 2)
 
-#: Rows on which the diagonal of the other columns is measured, and the limit on their entries.
+#: Rows on which the diagonal of the other features is measured, and the limit on their entries.
 _DIAGONAL_ROWS = 2000
 _DIAGONAL_ENTRIES = 2**24
 
@@ -56,7 +56,7 @@ class Factor:
 class Curvature:
     """``F'HF`` on sampled rows at one point of one problem, to be factored for any C.
 
-    ``all_rows`` is whether it holds every row with an active partner, so that no sample can do better.
+    If ``all_rows``, it holds every row with an active partner, so that no sample can do better.
     """
 
     def __init__(
@@ -66,71 +66,71 @@ class Curvature:
         point: PairPoint,
         scores: Floats,
         rng: np.random.Generator,
-        rows_per_column: int = ROWS_PER_COLUMN,
+        rows_per_feature: int = ROWS_PER_FEATURE,
     ) -> None:
-        self._operator, self._first = operator, leading(operator.n_columns)
-        size = sample_size(operator.n_columns, rows_per_column)
+        self._operator, self._first = operator, leading(operator.n_features)
+        size = sample_size(operator.n_features, rows_per_feature)
         self._rows, share = _draw(loss, point.curvature(), size, rng)
         self.n_rows, self.all_rows = self._rows.size, bool((share == 1.0).all())
         self._point = loss.sample(self._rows, share).at(scores[self._rows])
-        self._gram = self._point.hessian_gram(self._first_columns)
-        self._diagonal, self._exact = self._measure_diagonal(rng), False
-        self._made: tuple[float, Factor] | None = None
+        self._gram = self._point.hessian_gram(self._first_features)
+        self._diagonal, self._is_float64 = self._measure_diagonal(rng), False
+        self._factor_at: tuple[float, Factor] | None = None  # with its C
 
-    def _first_columns(self, index: Indices) -> Array:
+    def _first_features(self, index: Indices) -> Array:
         return self._operator.rows(self._rows[index], slice(self._first))
 
     def _measure_diagonal(self, rng: np.random.Generator) -> Floats:
-        """Return the diagonal of ``F'HF``, without pairs of rows, for the columns not factored."""
-        n_others = self._operator.n_columns - self._first
+        """Return the diagonal of ``F'HF``, without pairs of rows, for the features not factored."""
+        n_others = self._operator.n_features - self._first
         if n_others <= 0 or not self.n_rows:
             return np.zeros(0)
         some = rng.permutation(self.n_rows)[: min(_DIAGONAL_ROWS, 1 + _DIAGONAL_ENTRIES // n_others)]
-        others = slice(self._first, self._operator.n_columns)
+        others = slice(self._first, self._operator.n_features)
         values = self._operator.rows(self._rows[some], others).astype(np.float64)
         out: Floats = self._point.curvature()[some] @ values**2 * (self.n_rows / some.size)
         return out
 
     def factor(self, C: float) -> Factor:
-        """Return the approximate inverse at C, which is made once until C changes."""
-        if self._made is None or self._made[0] != C:
-            self._made = None  # two at a time would take twice the memory
-            self._made = C, Factor(self._cholesky(C), 1.0 + C * self._diagonal)
-        return self._made[1]
+        """Return the approximate inverse at C, reusing the last one if C has not changed."""
+        if self._factor_at is None or self._factor_at[0] != C:
+            self._factor_at = None  # two at a time would take twice the memory
+            self._factor_at = C, Factor(self._cholesky(C), 1.0 + C * self._diagonal)
+        return self._factor_at[1]
 
     def _cholesky(self, C: float) -> Floats:
         try:
             return _factor(self._gram, C)
         except linalg.LinAlgError:
-            if not self._exact:  # float32 has rounded too much for a large C: once more in float64
-                take, self._exact = self._first_columns, True
+            if not self._is_float64:  # float32 has rounded too much for a large C: once more in float64
+                take, self._is_float64 = self._first_features, True
                 self._gram = self._point.hessian_gram(lambda i: take(i).astype(np.float64))
             return _factor_with_ridge(self._gram, C)
 
 
 def patience(operator: Operator, n_rows: int | None = None, share: float = 1.0) -> float:
-    """Below this many CG products, rebuilding the preconditioner does not pay.
+    """Return the number of CG products below which rebuilding the preconditioner does not pay.
 
     Building one from m sampled rows costs about ``2 m r^2`` flops, or as much as some number of
     products that each read a ``share`` of the rows. The higher this price, the later one is built. On
     ijcnn1 (C = 20, a price of 50) this returns 5: 76 passes and 3.9 s. With 3 it would be 72 passes and
     4.9 s, with 8 115 and 3.5 s; passes matter more than seconds there, since they grow with the rows.
     """
-    r = operator.n_columns
+    r = operator.n_features
     sampled = min(sample_size(r), operator.n_rows) if n_rows is None else n_rows
     flops = 2.0 * sampled * r * leading(r)
     return 3.0 + 0.05 * flops / FLOPS_PER_BYTE / (2 * share * operator.nbytes)
 
 
-def leading(n_columns: int) -> int:
-    """Return how many columns are factored."""
-    return n_columns if n_columns <= MAX_COLUMNS else min(n_columns, LEADING_COLUMNS)
+def leading(n_features: int) -> int:
+    """Return the number of features that are factored."""
+    return n_features if n_features <= MAX_FACTORED else min(n_features, LEADING_FEATURES)
 
 
-def sample_size(n_columns: int, rows_per_column: int = ROWS_PER_COLUMN) -> int:
-    """Return how many rows are sampled."""
-    first = leading(n_columns)
-    return int(min(rows_per_column * first, MAX_ENTRIES / first))
+def sample_size(n_features: int, rows_per_feature: int = ROWS_PER_FEATURE) -> int:
+    """Return the number of rows that a preconditioner samples."""
+    first = leading(n_features)
+    return int(min(rows_per_feature * first, MAX_ENTRIES / first))
 
 
 def _draw(

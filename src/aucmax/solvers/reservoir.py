@@ -14,12 +14,13 @@ from aucmax.rows.interface import is_sparse
 class Reservoir:
     """A uniform random sample, of at most ``size`` rows, of all rows seen."""
 
-    def __init__(self, size: int, n_columns: int, dtype: npt.DTypeLike) -> None:
+    def __init__(self, size: int, n_features: int, dtype: npt.DTypeLike) -> None:
         self.size, self.seen = size, 0
-        self.space = np.zeros((0, n_columns), dtype)  # grows to `size` rows as they come
+        self.space = np.zeros((0, n_features), dtype)  # grows to `size` rows as they come
 
     @property
     def rows(self) -> Array:
+        """The sampled rows."""
         return self.space[: self.seen]
 
     def grow(self, n_rows: int) -> None:
@@ -39,6 +40,7 @@ class Reservoir:
         self.space[slots[slots >= 0]] = dense_rows(X, chosen, self.space.dtype)
 
     def rescale(self, ratio: Floats, shift: Floats) -> None:
+        """Replace each sampled row x by ``x ratio + shift``."""
         self.rows[:] = self.rows * ratio + shift
 
 

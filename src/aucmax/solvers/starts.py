@@ -14,9 +14,9 @@ from aucmax.solvers.options import NO_HOOKS, Iterate, Stopping
 ROUGH_TOL = 3e-3
 ROUGH_STEPS = 30
 
-#: A sample has this many rows per column of features (or a sixteenth of all rows), and is drawn only
+#: A sample has this many rows per feature (or a sixteenth of all rows), and is drawn only
 #: where there are ``GAIN`` times as many rows.
-_ROWS_PER_COLUMN = 30
+_ROWS_PER_FEATURE = 30
 GAIN = 8
 
 
@@ -68,7 +68,7 @@ def draw_sample(data: Data, rng: np.random.Generator) -> tuple[Indices, Data] | 
     Returns the rows, and rough problems on them with losses that are weighted to represent all rows.
     """
     operator, n_rows = data.operator, data.operator.n_rows
-    size = min(max(_ROWS_PER_COLUMN * operator.n_columns, n_rows // 16), operator.room)
+    size = min(max(_ROWS_PER_FEATURE * operator.n_features, n_rows // 16), operator.room)
     share = np.zeros(n_rows)
     for loss in data.losses:
         for members in (loss.pos, loss.neg):

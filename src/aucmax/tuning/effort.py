@@ -23,7 +23,7 @@ _PASSES_BYTES = 1.6e-8
 _SIDE_BY_SIDE = 0.6
 
 
-def most_landmarks(n_rows: int, n_features: int, effort: float, second_kernel: bool = False) -> int:
+def most_landmarks(n_rows: int, n_columns: int, effort: float, second_kernel: bool = False) -> int:
     """Return the most landmarks, in hundreds, whose fit takes a minute of two cores times the effort.
 
     With a second kernel there are twice the features and at most half the landmarks; none if a thousand
@@ -38,14 +38,14 @@ def most_landmarks(n_rows: int, n_features: int, effort: float, second_kernel: b
     count = AUTO_LANDMARKS if effort >= 1.0 or second_kernel else _LEAST_LANDMARKS
     most = min(MOST_LANDMARKS // (2 if second_kernel else 1), max(AUTO_LANDMARKS, n_rows // 2))
     allowed = _EFFORT_SECONDS * effort
-    if second_kernel and _seconds(n_rows, n_features, count, second_kernel) > allowed:
+    if second_kernel and _seconds(n_rows, n_columns, count, second_kernel) > allowed:
         return 0
-    while count < most and _seconds(n_rows, n_features, count + 100, second_kernel) <= allowed:
+    while count < most and _seconds(n_rows, n_columns, count + 100, second_kernel) <= allowed:
         count += 100
     return count
 
 
-def tuning_seconds(n_rows: int, n_features: int, effort: float, brief: bool) -> float:
+def tuning_seconds(n_rows: int, n_columns: int, effort: float, brief: bool) -> float:
     """Return about how long the trials of a fit take on two cores.
 
     The parts of a trial are features by a matrix product, about forty passes over them, eigenvectors of
@@ -56,18 +56,18 @@ def tuning_seconds(n_rows: int, n_features: int, effort: float, brief: bool) -> 
     rows = min(n_rows, sample_rows(effort))
     count = min(first_landmarks(effort), 2 * rows // 3)
     solve = (2.0 * rows * count**2 + 20.0 * count**3) / _FLOPS + rows * count * _PASSES_BYTES + 0.01
-    setup = 2.0 * n_features * (rows * count + 250.0 * count**2) / _FLOPS
+    setup = 2.0 * n_columns * (rows * count + 250.0 * count**2) / _FLOPS
     solves, settings = (20, 5) if brief else (60, 12)
     seconds = _SIDE_BY_SIDE * folds * solves * solve if folds > 1 else solves * solve
     wide = 0.0 if brief or n_rows < 2 * rows else 10.0 * min(n_rows, WIDE_ROWS) / rows * solve
     return seconds + folds * settings * setup + wide
 
 
-def _seconds(n_rows: int, n_features: int, n_landmarks: int, second_kernel: bool) -> float:
+def _seconds(n_rows: int, n_columns: int, n_landmarks: int, second_kernel: bool) -> float:
     """Return the time of a fit: two hundred passes over kernel values made once, and eigenvectors.
 
     The second kernel goes column by column.
     """
     values = float(n_rows) * n_landmarks
-    seconds = values * (7e-8 + 2e-11 * n_features) + 1.5e-10 * n_landmarks**3
-    return 2.0 * seconds + 1e-10 * values * n_features if second_kernel else seconds
+    seconds = values * (7e-8 + 2e-11 * n_columns) + 1.5e-10 * n_landmarks**3
+    return 2.0 * seconds + 1e-10 * values * n_columns if second_kernel else seconds

@@ -32,7 +32,7 @@ from aucmax.tuning.trial_rows import (
     sample_rows,
     too_few,
 )
-from aucmax.tuning.trials import Round, TrialKernel, learn_rounds
+from aucmax.tuning.trials import MetricRound, TrialKernel, repeat_rounds
 from aucmax.tuning.tuner import Limits, tune
 
 __all__ = ["PAPER", "UNTRIED", "Asked", "Resolved", "relearn_metric", "resolve", "seconds_of_tuning"]
@@ -108,7 +108,7 @@ class Asked:
         return min(self.effort, self.time_budget / _SECONDS_OF_EFFORT)
 
     def needs_trials(self, rows: Rows) -> bool:
-        """Whether a fit to these rows makes trials, if there are enough of them."""
+        """Return whether a fit to these rows makes trials, if there are enough rows."""
         open_ = any(getattr(self.settings, name) is None for name in self.needed)
         return self.tunable and (open_ or metric_kind(self, rows) is not None)
 
@@ -126,11 +126,11 @@ class Resolved:
 
     recipe: Recipe
     trials: list[dict[str, Any]]
-    rounds: list[Round]
+    rounds: list[MetricRound]
 
 
 def resolve(problem: Problem, asked: Asked, context: Context) -> Resolved:
-    """Fill in what is left at "auto"; a resumed fit takes what was found before."""
+    """Fill in what is left at "auto"; a resumed fit reuses what was found before."""
     known = context.checkpoint.recall("settings")
     if known is None:
         settings, trials, rounds = _resolve(problem, asked, context)
@@ -138,12 +138,12 @@ def resolve(problem: Problem, asked: Asked, context: Context) -> Resolved:
         context.checkpoint.note("settings", known)
     settings, trials, rounds = known
     recipe = replace(asked.recipe, settings=Settings(**settings))
-    return Resolved(recipe, list(trials), [Round.of_plain(each) for each in rounds])
+    return Resolved(recipe, list(trials), [MetricRound.of_plain(each) for each in rounds])
 
 
 def _resolve(
     problem: Problem, asked: Asked, context: Context
-) -> tuple[Settings, list[dict[str, Any]], list[Round]]:
+) -> tuple[Settings, list[dict[str, Any]], list[MetricRound]]:
     rows, settings = problem.rows, asked.settings
     if not asked.needs_trials(rows):
         return settings.filled(PLAIN if asked.preset is None else PAPER), [], []
@@ -193,7 +193,7 @@ def relearn_metric(
     settings = replace(resolved.recipe.settings, kernel=asked.kernel.name, metric=None)
     sample = _trial_sample(own, asked, context, [settings.standardize])
     kind = str(metric_kind(asked, problem.rows))
-    return learn_rounds(sample, settings, resolved.rounds, kind, asked.kernel, context.seed)
+    return repeat_rounds(sample, settings, resolved.rounds, kind, asked.kernel, context.seed)
 
 
 def metric_kind(asked: Asked, rows: Rows) -> str | None:

@@ -99,8 +99,8 @@ class Sample:
     @property
     def most_values(self) -> float:
         """The number of kernel values per row that there is room for."""
-        n_features = next(iter(self.rows.values())).shape[1]
-        held = _FOLD_BYTES * self.codes.size + _LANDMARK_BYTES * (n_features + MOST_TRIED)
+        n_columns = next(iter(self.rows.values())).shape[1]
+        held = _FOLD_BYTES * self.codes.size + _LANDMARK_BYTES * (n_columns + MOST_TRIED)
         return self.room / (held * len(self.folds))
 
 

@@ -49,7 +49,7 @@ _GRADIENT_ROWS = 5000
 class TrialKernel:
     """The kernel that trials begin with, and the rule or number for gamma that multiples refer to.
 
-    ``fixed`` says that gamma may not change.
+    With ``fixed``, gamma may not change.
     """
 
     name: str = "rbf"
@@ -60,8 +60,8 @@ class TrialKernel:
 
 
 @dataclass(frozen=True)
-class Round:
-    """A round of the metric that was kept: its damping, and the machine it was learnt from."""
+class MetricRound:
+    """A round of the metric that helped: its damping, and the machine it was learnt from."""
 
     damping: Damping
     C: float
@@ -73,7 +73,8 @@ class Round:
         return [self.damping.power, self.damping.identity, self.C, self.gamma, self.n_landmarks]
 
     @classmethod
-    def of_plain(cls, plain: Sequence[float]) -> Round:
+    def of_plain(cls, plain: Sequence[float]) -> MetricRound:
+        """Return the round that :meth:`plain` was called on."""
         power, identity, C, gamma, count = plain
         return cls(Damping(power, identity), C, gamma, int(count))
 
@@ -89,11 +90,11 @@ class Result:
     coef: list[Array]
 
     def gains_on(self, other: Result) -> bool:
-        """Whether it is better by an amount that matters."""
+        """Return whether this result is better by an amount that matters."""
         return self.auc - other.auc > _WORTH_A_STEP * (1.0 - other.auc)
 
     def beats(self, other: Result) -> bool:
-        """Whether it is better by more than the noise of the difference."""
+        """Return whether this result is better by more than the noise of the difference."""
         difference, variance = [], []
         for mine, others in zip(self.placements, other.placements, strict=True):
             for own, rival in zip(mine, others, strict=True):
@@ -104,7 +105,7 @@ class Result:
 
 
 class Trial:
-    """A map of one fold's training rows, and solves over it."""
+    """A kernel map of one fold's training rows, and the solver over it."""
 
     def __init__(
         self,
@@ -133,7 +134,7 @@ class Trial:
             degree=kernel.degree,
             coef0=kernel.coef0,
             random_state=seed,
-        ).place(ArrayRows(rows[train]), sample.codes[train], sample.weight[train])
+        ).fit_landmarks(ArrayRows(rows[train]), sample.codes[train], sample.weight[train])
         unit = replace(self._map.spec, gamma=1.0, gamma_l1=1.0)
         self._raw = raw_matrix(LandmarkKernel(self._map.landmarks_, unit, rows.dtype), rows)
         self._at: tuple[float, Any, Newton] | None = None
@@ -156,16 +157,16 @@ class Trial:
     def placements(self, scores: Array) -> list[Placements]:
         """Return the placements of the held-out rows for each class."""
         out = []
-        for column, up in enumerate(self._positives):
-            s, positive = scores[self.test, column], up[self.test]
+        for ranking, up in enumerate(self._positives):
+            s, positive = scores[self.test, ranking], up[self.test]
             out.append(placements(s[positive], s[~positive]))
         return out
 
     def auc(self, scores: Array) -> float:
         """Return the mean AUC of the held-out rows over classes."""
         own = []
-        for column, up in enumerate(self._positives):
-            s, positive, u = scores[self.test, column], up[self.test], self._weight[self.test]
+        for ranking, up in enumerate(self._positives):
+            s, positive, u = scores[self.test, ranking], up[self.test], self._weight[self.test]
             own.append(ordered_share(s[positive], s[~positive], u[positive], u[~positive]))
         return float(np.mean(own))
 
@@ -178,7 +179,7 @@ class Trial:
 
 
 class Candidate:
-    """Settings but for C and gamma, tried over all folds."""
+    """All settings but C and gamma, tried over all folds."""
 
     def __init__(
         self,
@@ -271,15 +272,15 @@ class Candidate:
         return narrow if narrow.beats(found) else found
 
 
-def learn_rounds(
+def repeat_rounds(
     sample: Sample,
     settings: Settings,
-    rounds: Sequence[Round],
+    rounds: Sequence[MetricRound],
     kind: str,
     kernel: TrialKernel,
     seed: int,
 ) -> Array | None:
-    """Learn the metric from all rows of a sample, by the rounds given."""
+    """Learn the metric from all rows of a sample, by repeating these rounds."""
     everything, rng = np.arange(len(sample.codes)), np.random.default_rng(seed)
     learnt: Array | None = None
     for each in rounds:

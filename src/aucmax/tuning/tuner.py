@@ -1,4 +1,4 @@
-"""The order of trials, and the rule by which a candidate replaces the best so far."""
+"""The sequence of trials, and the rule by which a candidate replaces the best so far."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from aucmax.fitting.settings import Settings
 from aucmax.rows.interface import ArrayRows
 from aucmax.runtime.deadline import NEVER, Deadline, OutOfTimeError
 from aucmax.tuning.trial_rows import FIRST_LANDMARKS, MOST_TRIED, Sample
-from aucmax.tuning.trials import Candidate, Result, Round, TrialKernel, learn_rounds
+from aucmax.tuning.trials import Candidate, MetricRound, Result, TrialKernel, repeat_rounds
 
 Array = npt.NDArray[Any]
 Search = Callable[[Candidate, Any], Result]
@@ -27,10 +27,10 @@ Search = Callable[[Candidate, Any], Result]
 _WORTH_DOUBLING = 0.02
 
 #: Above this AUC on held-out rows, a second kernel and twice the work are not worth a trial.
-_ALL_BUT_RIGHT = 0.9998
+_ALMOST_PERFECT = 0.9998
 
 #: The most rounds of the metric.
-MAX_ROUNDS = 3
+MAX_METRIC_ROUNDS = 3
 
 #: Dampings of the metric, the weakest first: the stronger has to be better beyond noise. If rows are
 #: few, one between the two.
@@ -62,11 +62,11 @@ class Limits:
     brief : bool
         Whether to try scalings and one round of the metric, and nothing else.
     widen : callable, optional
-        Gives a sample of more rows, scaled in a given way, if there are many more.
+        Takes a scaling and returns a sample of more rows, if there are many more.
     deadline : Deadline
         When to stop with the best so far.
     affordable : callable, optional
-        Gives the most landmarks the fit may have, by the seconds that a kernel value took in trials.
+        Takes the seconds per kernel value in trials and returns the most landmarks the fit may have.
     """
 
     first_landmarks: int = FIRST_LANDMARKS
@@ -86,8 +86,8 @@ def tune(
     limits: Limits,
     seed: int = 0,
     say: Callable[[str], None] = _silent,
-) -> tuple[Settings, list[dict[str, Any]], list[Round]]:
-    """Choose what is open in ``fixed`` by trials; return it, their records, and rounds of the metric.
+) -> tuple[Settings, list[dict[str, Any]], list[MetricRound]]:
+    """Choose what is open in ``fixed`` by trials; return it, trial records and rounds of the metric.
 
     ``metric`` is None, "diagonal" or "full". Scalings are tried in the order of ``sample.rows``. Raises
     :class:`OutOfTimeError` if time is over before the first result.
@@ -123,7 +123,7 @@ def tune(
 
 
 class Tuner:
-    """The best candidate so far, what was tried, and the rounds of the metric that were kept."""
+    """The best candidate so far, what was tried, and the rounds of the metric that helped."""
 
     def __init__(
         self,
@@ -144,7 +144,7 @@ class Tuner:
         self.plain: list[Array | None] = [None] * len(sample.folds)
         self.learnt: Array | None = None
         self.records: list[dict[str, Any]] = []
-        self.rounds: list[Round] = []
+        self.rounds: list[MetricRound] = []
         settings = replace(fixed, standardize=next(iter(sample.rows)), n_landmarks=self.first)
         self.candidate, self.best = self._try(settings, self.plain, Candidate.climb, None)
         self._record("as it is", self.best, True)
@@ -163,8 +163,8 @@ class Tuner:
                 settings = replace(self.candidate.settings, landmarks=strategy)
                 self._contest(what, settings, self.plain, Candidate.c_near)
 
-    def learn_metric(self, rounds: int = MAX_ROUNDS) -> None:
-        """Learn a metric, for as many rounds as help."""
+    def learn_metric(self, rounds: int = MAX_METRIC_ROUNDS) -> None:
+        """Learn a metric, in as many rounds as help."""
         if self.metric is None:
             return
         rounds = 1 if self.sample.few else rounds
@@ -175,7 +175,7 @@ class Tuner:
             dampings = (self.rounds[-1].damping,)
 
     def count_landmarks(self, most: int, double: bool = True) -> None:
-        """Double the landmarks as long as it pays; beyond what can be tried, as long as it should.
+        """Double the landmarks while that pays; beyond what can be tried, while it is expected to.
 
         At least a thousand are used if the effort allows: they cost little.
         """
@@ -207,10 +207,12 @@ class Tuner:
         self.keep_metric()
 
     def keep_metric(self) -> None:
-        """Learn the metric from the whole sample, by the rounds that were kept."""
+        """Learn the metric from the whole sample, by the rounds that helped."""
         if self.learnt is None:
             settings, kind = self.candidate.settings, str(self.metric)
-            self.learnt = learn_rounds(self.sample, settings, self.rounds, kind, self.kernel, self.seed)
+            self.learnt = repeat_rounds(
+                self.sample, settings, self.rounds, kind, self.kernel, self.seed
+            )
 
     def try_second_kernel(self) -> None:
         """Try a second kernel, the laplacian, over the same landmarks, if it is affordable.
@@ -221,7 +223,7 @@ class Tuner:
         """
         if self.metric == "full":  # directions are rotated, and a laplacian goes by columns
             return
-        if self.best.auc > _ALL_BUT_RIGHT:
+        if self.best.auc > _ALMOST_PERFECT:
             return
         settings = self.candidate.settings
         room = 2 * (settings.n_landmarks or FIRST_LANDMARKS) <= self.sample.most_values
@@ -306,7 +308,10 @@ class Tuner:
         share: float = 0.0,
         always: bool = False,
     ) -> bool:
-        """Try other settings; keep them if better, by a share of what is left, or ``always``."""
+        """Try other settings, and use them if they are better beyond noise.
+
+        They also have to lower ``1 - AUC`` by ``share``. With ``always`` they are used in any case.
+        """
         best = self.best
         other, result = self._try(settings, metrics, search, best)
         gains = result.auc - best.auc > share * (1.0 - best.auc)
@@ -342,14 +347,14 @@ class Tuner:
                 chosen = damping
         if chosen is not None:
             count = source.settings.n_landmarks or FIRST_LANDMARKS
-            self.rounds.append(Round(chosen, best.C, best.gamma, count))
+            self.rounds.append(MetricRound(chosen, best.C, best.gamma, count))
         return chosen is not None
 
-    def _record(self, what: str, result: Result, kept: bool) -> None:
+    def _record(self, what: str, result: Result, used: bool) -> None:
         self.records.append(
-            {"what": what, "auc": result.auc, "C": result.C, "gamma": result.gamma, "kept": kept}
+            {"what": what, "auc": result.auc, "C": result.C, "gamma": result.gamma, "kept": used}
         )
         self.say(
             f"{what}: AUC {result.auc:.4f} on held-out rows at C={result.C:g}, gamma x {result.gamma:g}"
-            f"{'' if kept else ', not kept'}"
+            f"{'' if used else ', not kept'}"
         )
