@@ -43,7 +43,6 @@ class PairLoss:
     ``scale`` is the factor ``c`` of the loss; by default that of these rows and weights. A sample that
     represents more rows has the factor of all of them.
 
-    >>> import numpy as np
     >>> from aucmax.pairs import PairLoss
     >>> point = PairLoss(np.array([True, False, False])).at(np.array([0.5, 0.0, -1.0]))
     >>> point.value, point.gradient  # the value is 3 / (1 * 2) * (1 - 0.5)**2
@@ -124,7 +123,7 @@ class PairPoint:
         """Return the Hessian times one direction (n,), or times many at once (n, m)."""
         direction = np.asarray(direction, dtype=np.float64)
         if direction.ndim > 1:
-            return np.column_stack([self.hessian_product(column) for column in direction.T])
+            return np.column_stack([self.hessian_product(each) for each in direction.T])
         out, factor = np.zeros(self._n_rows), 2.0 * self._scale
         v_pos, v_neg = direction[self._pos], direction[self._neg]
         pull_pos = _running_sum(self._u_neg * v_neg)[self._near_pos]
