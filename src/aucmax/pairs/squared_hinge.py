@@ -43,6 +43,7 @@ class PairLoss:
     ``scale`` is the factor ``c`` of the loss; by default that of these rows and weights. A sample that
     represents more rows has the factor of all of them.
 
+    >>> import numpy as np
     >>> from aucmax.pairs import PairLoss
     >>> point = PairLoss(np.array([True, False, False])).at(np.array([0.5, 0.0, -1.0]))
     >>> point.value, point.gradient  # the value is 3 / (1 * 2) * (1 - 0.5)**2
