@@ -271,7 +271,7 @@ def test_workers_without_a_limit_of_memory(problem):
 def test_a_cluster_where_no_worker_works_is_named(problem, monkeypatch, paused):
     X, y = problem
     monkeypatch.setattr("aucmax.distributed.client.NO_WORKERS", 0.2)
-    monkeypatch.setattr("aucmax.distributed.client._LOOK", 0.1)
+    monkeypatch.setattr("aucmax.distributed.client._CHECK_EVERY", 0.1)
     error, words = (
         (MemoryError, "been paused for 0.2 s") if paused else (OSError, "had no worker for 0.2 s")
     )

@@ -119,7 +119,7 @@ def test_a_panic_of_the_reader_is_one_sentence(tmp_path, monkeypatch):
         raise pl.exceptions.PanicException("capacity overflow")
 
     monkeypatch.setattr(pl.LazyFrame, "collect", panic)
-    with pytest.raises(TableError, match=r"a\.parquet is no Parquet file, or a damaged one \(capacity"):
+    with pytest.raises(TableError, match=r"a\.parquet is not a valid Parquet file \(capacity"):
         read_table(path)
 
 

@@ -425,7 +425,7 @@ def test_a_folder_that_is_not_ours_to_write_is_refused_before_the_work(place, ca
     monkeypatch.setattr(os, "access", lambda _, mode: mode != os.W_OK)
     code, _ = run(place, "train", "train.csv", "--target", "left", "-o", "m.aucmax")
     assert code == 2
-    assert "may not be written to" in capsys.readouterr().err
+    assert "is write-protected" in capsys.readouterr().err
 
 
 def test_a_full_disk_leaves_what_was_there(place, tmp_path, capsys, monkeypatch):

@@ -195,9 +195,9 @@ BAD_FILES = {
     "unknown ending": ("t.xlsx", b"PK", r"no ending of a known format.*\.csv"),
     "cut off": ("t.csv.gz", gzip.compress(b"a,b\n" + b"1,2\n" * 9000)[:-20], "cut off or damaged"),
     "cut off zst": ("t.csv.zst", b"\x28\xb5\x2f\xfd\x00\x01", "cut off or damaged"),
-    "no parquet": ("t.parquet", b"no such thing", "is no Parquet file"),
+    "no parquet": ("t.parquet", b"no such thing", "is not a valid Parquet file"),
     "empty parquet": ("t.parquet", b"", "is empty"),
-    "no arrow": ("t.arrow", b"no such thing", "is no Arrow file"),
+    "no arrow": ("t.arrow", b"no such thing", "is not a valid Arrow file"),
 }
 
 

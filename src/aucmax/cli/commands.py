@@ -1,4 +1,4 @@
-"""The arguments of every command. A command imports its work when it runs, so that help is quick."""
+"""The arguments of every command. A command imports what it needs when it runs: help is quick."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Target = Annotated[Text, Option(help="The column with the labels; by default the
 Force = Annotated[bool, Option("--force", help="Replace the output if it exists.")]
 Json = Annotated[bool, Option("--json", help="Print the results as JSON.")]
 _KERNELS = "rbf, laplacian, rbf+laplacian, polynomial or linear; by default tuned."
-_TIME = "Seconds for reading, tuning and fitting; then the best model so far is kept."
+_TIME = "Seconds for reading, tuning and fitting; then the best model so far is saved."
 _AIMS = "Aim of the threshold: cost=5, precision=0.8, recall=0.9, fpr=0.05 or top=5%."
 _MEMORY = "Memory for fitting, such as 4GB; by default four fifths of what is free."
 _SCORES = "A CSV, TSV, Parquet or Arrow file to write; by default CSV is printed."
@@ -35,20 +35,20 @@ def train(
     positive: Annotated[Text, Option(help="The label to rank high; by default the rarer one.")] = None,
     drop: Annotated[Names, Option(help="A column to leave out; may be repeated.")] = None,
     weight: Annotated[Text, Option(help="A column with the weight of each row.")] = None,
-    group: Annotated[Text, Option(help="Hold out rows of equal value in this column together.")] = None,
+    group: Annotated[Text, Option(help="A column with groups of rows to hold out together.")] = None,
     landmarks: Annotated[
-        Number, Option(min=2, help="Landmarks; the default grows with the rows.")
+        Number, Option(min=2, help="Number of landmarks; by default it grows with the rows.")
     ] = None,
     solver: Annotated[str, Option(help="newton is exact, sgd is faster on very many rows.")] = "newton",
     kernel: Annotated[str, Option(help=_KERNELS)] = "auto",
     gammas: Annotated[
-        Number, Option(min=1, help="Kernel widths to cross-validate; by default tuned.")
+        Number, Option(min=1, help="Number of kernel widths to cross-validate; by default tuned.")
     ] = None,
     preset: Annotated[Text, Option(help="paper: use the paper's settings, and tune only C.")] = None,
-    effort: Annotated[float, Option(min=0.01, help="Tuning: 4 is thorough, 0.1 is quick.")] = 1.0,
+    effort: Annotated[float, Option(min=0.01, help="Effort of tuning: 4 thorough, 0.1 quick.")] = 1.0,
     folds: Annotated[int, Option(min=2, help="Folds of cross-validation.")] = 3,
     time_budget: Annotated[float | None, Option(min=1.0, help=_TIME)] = None,
-    calibration: Annotated[str, Option(help="Calibration: sigmoid or isotonic.")] = "sigmoid",
+    calibration: Annotated[str, Option(help="Method of calibration: sigmoid or isotonic.")] = "sigmoid",
     aim: Annotated[Text, Option(help=_AIMS)] = None,
     max_memory: Annotated[Text, Option(help=_MEMORY)] = None,
     seed: Annotated[int, Option(min=0, help="Seed of folds and landmarks.")] = 0,
@@ -93,7 +93,7 @@ def predict(
     table: Table,
     output: Annotated[File, Option("--output", "-o", help=_SCORES)] = None,
     id_column: Annotated[Names, Option("--id", help="A column to copy; may be repeated.")] = None,
-    rank: Annotated[bool, Option(help="Add ranks, for which all scores are kept in memory.")] = True,
+    rank: Annotated[bool, Option(help="Add ranks, which needs all scores in memory.")] = True,
     rows: Annotated[int, Option(min=1, help="Rows in memory at a time.")] = 100_000,
     force: Force = False,
     as_json: Json = False,
@@ -162,7 +162,7 @@ def compare(
 def report(
     model: Model,
     table: Annotated[
-        File, Argument(help="Rows with labels; else held-out rows of the training.")
+        File, Argument(help="Rows with labels; by default the held-out training rows.")
     ] = None,
     output: Annotated[Path, Option("--output", "-o", help="The page to write.")] = Path("report.html"),
     target: Target = None,
@@ -254,11 +254,11 @@ def paper(
     data_dir: Annotated[File, Option(help="Folder of data files; by default AUCMAX_DATA.")] = None,
     data: Annotated[Names, Option(help="A data set to run; may be repeated.")] = None,
     method: Annotated[Names, Option(help="A method to run; may be repeated.")] = None,
-    seeds: Annotated[Number, Option(min=1, help="Seeds; by default 5 for small data, else 3.")] = None,
+    seeds: Annotated[Number, Option(min=1, help="Number of seeds; 5 for small data, else 3.")] = None,
     time_limit: Annotated[float, Option(min=0.1, help="Time limit of a cell in seconds.")] = 1200.0,
-    landmarks: Annotated[Number, Option(min=2, help="Landmarks; by default the paper's 1600.")] = None,
+    landmarks: Annotated[Number, Option(min=2, help="Number of landmarks; by default 1600.")] = None,
     quick: Annotated[bool, Option(help="Use small samples, for a first look in minutes.")] = False,
-    run: Annotated[bool, Option(help="Run the missing cells, or only write the tables.")] = True,
+    run: Annotated[bool, Option(help="Run missing cells before writing the tables.")] = True,
     as_json: Json = False,
 ) -> None:
     """Reproduce the paper's tables and figure; a run that was stopped continues from there."""

@@ -1,8 +1,7 @@
-"""``aucmax datasets``: list the paper's data sets, and fetch those that are missing."""
+"""Run ``aucmax datasets``: list the paper's data sets, and fetch those that are missing."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -26,11 +25,11 @@ def list_datasets(
     """List the paper's data sets, or fetch those that are missing."""
     if context.invoked_subcommand is not None:
         return
-    from aucmax.cli.inputs_outputs import print_table
+    from aucmax.cli.inputs_outputs import print_json, print_table
 
     rows = _status(data_dir)
     if as_json:
-        typer.echo(json.dumps(rows))
+        print_json(rows)
         return
     lines = (
         (
@@ -55,6 +54,7 @@ def fetch(
     as_json: Annotated[bool, Option("--json", help="Print the files as JSON.")] = False,
 ) -> None:
     """Download data sets from their official sites into the cache, and verify them."""
+    from aucmax.cli.inputs_outputs import print_json
     from aucmax.paper.data.downloads import fetch as fetch_dataset
     from aucmax.paper.data.registry import DATASETS, find_dataset
 
@@ -74,7 +74,7 @@ def fetch(
             typer.echo(f"aucmax: {dataset.name}: {error}", err=True)
             failures.append({"name": dataset.name, "reason": str(error)})
     if as_json:
-        typer.echo(json.dumps({"files": files, "failed": failures}))
+        print_json({"files": files, "failed": failures})
     if failures:
         raise typer.Exit(2)
 

@@ -1,4 +1,4 @@
-"""``aucmax demo``: rank a rare class in synthetic data, and compare with two scikit-learn models."""
+"""Run ``aucmax demo``: rank a rare class in synthetic data, and compare with two other models."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 from sklearn.kernel_approximation import Nystroem
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import roc_curve
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from aucmax.cli import inputs_outputs as io
 from aucmax.estimators.kernel import KernelAUCClassifier
 from aucmax.metrics import compare_roc_auc, roc_auc_interval
-from aucmax.runtime.output_files import replacing
+from aucmax.metrics.cutoffs import sweep
+from aucmax.runtime.output_files import check_folder, replacing
 
 
 def make_pockets(rows: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -45,8 +45,7 @@ def make_pockets(rows: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
 
 def run_demo(rows: int, landmarks: int, seed: int, picture: Path, as_json: bool) -> None:
     """Make the data, fit three models, print how well each ranks, and save their ROC curves."""
-    if not picture.absolute().parent.is_dir():
-        raise FileNotFoundError(f"there is no folder {picture.parent} to save {picture.name} in.")
+    check_folder(picture)
     X, y = make_pockets(rows, seed)
     cut = rows * 3 // 4
     io.say(
@@ -111,8 +110,9 @@ def _save_picture(
     figure = Figure(figsize=(6.4, 4.8), layout="constrained")
     axes = figure.subplots()
     for row, colour in zip(results, ("#9a9a9a", "#4c8dae", "#c8442b"), strict=True):
-        false_rate, true_rate, _ = roc_curve(y, scores[row["model"]])
-        axes.plot(false_rate, true_rate, color=colour, lw=2, label=f"{row['model']}  {row['auc']:.4f}")
+        cuts = sweep(y == 1, scores[row["model"]], np.ones(y.size))
+        label = f"{row['model']}  {row['auc']:.4f}"
+        axes.plot(cuts.fp / cuts.fp[-1], cuts.tp / cuts.tp[-1], color=colour, lw=2, label=label)
     axes.plot([0, 1], [0, 1], color="#cccccc", lw=1, ls=":")
     axes.set(xlabel="false positive rate", ylabel="true positive rate", xlim=(0, 1), ylim=(0, 1.005))
     axes.set_title(f"ROC on {y.size:,} test rows, {y.mean():.1%} positive")

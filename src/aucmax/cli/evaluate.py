@@ -1,4 +1,4 @@
-"""``aucmax evaluate`` and ``aucmax compare``: models on rows with known labels."""
+"""Run ``aucmax evaluate`` and ``aucmax compare``: measure models on rows with known labels."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def run_compare(
     seed: int,
     as_json: bool,
 ) -> None:
-    """Score a table with two models and compare them; a rival gets the columns as the model does."""
+    """Score a table with two models and compare them; a rival gets the features of the other model."""
     first, second = names
     models = [  # a rival is a bare word that is not a file here
         None if name in RIVALS and not Path(name).exists() else io.table_model(Path(name))
@@ -95,12 +95,14 @@ def run_compare(
     fitted = [model for model in models if model is not None]
     if not fitted:
         raise ValueError(
-            f"neither {first} nor {second} is a model file: a rival needs one to prepare the columns."
+            f"neither {first} nor {second} is a model file: name at least one, which prepares the "
+            "columns for a rival."
         )
     labels = [model.positive_label_ for model in fitted]
     if len(set(map(str, labels))) > 1:
         raise ValueError(
-            f"{first} ranks {labels[0]!r} high, but {second} {labels[1]!r}: they cannot be compared."
+            f"{first} ranks {labels[0]!r} high, but {second} ranks {labels[1]!r} high: they cannot be "
+            "compared."
         )
     with status_line() as line:
         rows = _score(fitted[0], table, target, line)
@@ -114,7 +116,7 @@ def run_compare(
                 scores.append(evaluation_rows(watched(model, line), table, target).score)
     if len(scores[0]) != len(scores[1]):
         raise ValueError(
-            f"{first} and {second} weight different rows of {table} by 0: they cannot be compared."
+            f"{first} and {second} give weight 0 to different rows of {table}: they cannot be compared."
         )
     if rows.weighted:
         io.say("The paired test ignores weights: each row counts once.")
@@ -152,7 +154,7 @@ def _rival_scores(
 ) -> np.ndarray:
     """Fit a model of another library to the features that ``model`` makes of the columns."""
     if train is None:
-        raise ValueError(f"{name} must be fitted first: name a table to fit it to by --train.")
+        raise ValueError(f"{name} must be fitted first: name the table to fit it to with --train.")
     if train.exists() and table.exists() and train.samefile(table):
         raise ValueError(f"{name} would be tested on the rows it is fitted to: name another --train.")
     rival = RIVALS[name](seed)

@@ -17,7 +17,7 @@ from rich.table import Table
 
 from aucmax.persistence.model_file import load_model
 from aucmax.runtime.json_values import json_ready
-from aucmax.runtime.output_files import FULL, find_target
+from aucmax.runtime.output_files import FULL, check_folder, find_target
 from aucmax.tables.model import TableModel
 
 _MOST_COLUMNS = 200  # of a table that are printed; a model file has all
@@ -66,7 +66,7 @@ def interval(values: Mapping[str, Any], name: str) -> str:
 
 
 def aim_words(aim: str) -> str:
-    """Return an aim in words that need no statistics."""
+    """Return an aim in words that need no knowledge of statistics."""
     return "most recall minus false-positive rate" if aim == "youden" else aim
 
 
@@ -86,12 +86,11 @@ def check_output(path: Path, *inputs: Path | None, force: bool) -> None:
     target = find_target(path)
     if target is None:  # a device or a pipe
         if not os.access(path, os.W_OK):
-            raise PermissionError(f"{path} may not be written to: name another output.")
+            raise PermissionError(f"{path} is write-protected: name another output.")
         return
-    if not target.parent.is_dir():
-        raise FileNotFoundError(f"there is no folder {target.parent} to save {path.name} in.")
+    check_folder(target)
     if not os.access(target.parent, os.W_OK):
-        raise PermissionError(f"the folder {target.parent} may not be written to: name another output.")
+        raise PermissionError(f"the folder {target.parent} is write-protected: name another output.")
     for each in inputs:
         if each is not None and each.exists() and path.exists() and path.samefile(each):
             raise ValueError(f"{path} is an input and would be overwritten: name another output.")

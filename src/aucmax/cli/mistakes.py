@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from difflib import get_close_matches
 from typing import Any
 
 import typer
 from typer.core import TyperGroup
+
+from aucmax.runtime.spelling import nearest
 
 #: What typer raises for wrong arguments; it exports only this subclass of it.
 UsageError: type[Any] = typer.BadParameter.__mro__[1]
@@ -45,8 +46,8 @@ def sentence(error: Any) -> str:
 
 def _unknown(kind: str, name: str, known: Iterable[str], context: Any) -> str:
     bare = {each.lstrip("-"): each for each in known}
-    near = get_close_matches(name.lstrip("-"), bare, n=1)
-    advice = f"did you mean {bare[near[0]]}?" if near else f"see {context.command_path} --help."
+    near = nearest(name.lstrip("-"), bare)
+    advice = f"did you mean {bare[near]}?" if near else f"see {context.command_path} --help."
     return f"No such {kind} {name}: {advice}"
 
 

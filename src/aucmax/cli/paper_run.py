@@ -1,4 +1,4 @@
-"""``aucmax paper``: run the paper's experiments, and write its tables and figure next to ours."""
+"""Run ``aucmax paper``: the paper's experiments, and write its tables and figure next to ours."""
 
 from __future__ import annotations
 

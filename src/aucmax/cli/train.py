@@ -1,4 +1,4 @@
-"""``aucmax train``: from a table to a model file."""
+"""Run ``aucmax train``: make a model file from a table."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from aucmax.estimators.search import KernelAUCClassifierCV
 from aucmax.persistence.model_file import save_model
 from aucmax.tables.fit_table_file import fit_table, plan_table
 
-_MANY_COPIES = 0.01  # the share of duplicate rows from which a remark is due
+_MANY_COPIES = 0.01  # from this share of duplicate rows on, a remark is printed
 
 
 def run_train(

@@ -1,4 +1,4 @@
-"""The connection to a Dask cluster: a client, its results, and errors that say what went wrong."""
+"""The connection to a Dask cluster: a client, its results, and errors about the cluster."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from aucmax.runtime.memory import NoMemoryError
 NO_WORKERS = 60.0
 
 #: Seconds between two checks of the workers while a fit waits for results.
-_LOOK = 1.0
+_CHECK_EVERY = 1.0
 
 
 def connect(address: str | None = None, timeout: float = 10.0, **local: Any) -> Any:
@@ -61,6 +61,7 @@ def connect(address: str | None = None, timeout: float = 10.0, **local: Any) -> 
 
 
 def library() -> Any:
+    """Import ``distributed``, an optional dependency."""
     try:
         import distributed
     except ImportError:
@@ -71,6 +72,7 @@ def library() -> Any:
 
 
 def default_client() -> Any:
+    """Return the client in use; refuse to go on without one."""
     try:
         return library().get_client()
     except ValueError:
@@ -81,7 +83,7 @@ def default_client() -> Any:
 
 
 def gathered(client: Any, futures: Any) -> Any:
-    """Bring results here; an error says in a sentence what happened to the cluster."""
+    """Bring results here; an error describes in a sentence what happened to the cluster."""
     distributed = library()
     results: Future[Any] = Future()
 
@@ -110,7 +112,7 @@ def gathered(client: Any, futures: Any) -> Any:
             f"({type(error).__name__}): check that it runs, connect anew and fit again."
         ) from None
     finally:
-        if not results.done():  # interrupted, or given up: nobody waits for them any more
+        if not results.done():  # after Ctrl-C or an error, nobody waits for them any more
             with suppress(Exception):
                 client.cancel(futures)
 
@@ -118,7 +120,7 @@ def gathered(client: Any, futures: Any) -> Any:
 def _watch(client: Any, results: Future[Any]) -> None:
     """Return when the results are here; raise an error after too long without a worker."""
     since = time.monotonic()
-    while not wait([results], timeout=_LOOK).done:
+    while not wait([results], timeout=_CHECK_EVERY).done:
         workers = client.scheduler_info()["workers"].values()
         if any(worker["status"] == "running" for worker in workers):
             since = time.monotonic()
@@ -149,7 +151,7 @@ def _closed() -> OSError:
 
 @contextmanager
 def sending() -> Iterator[None]:
-    """Send tasks without Dask's warning that they are large: they carry one number per row."""
+    """Silence Dask's warning about large tasks while sending some: they carry one number per row."""
     import dask
 
     closed = getattr(library().client, "ClosedClientError", ())  # not in older versions

@@ -1,4 +1,4 @@
-"""An operator over features that workers hold in pieces; what it needs of memory and network."""
+"""An operator over features that workers hold in pieces, and its need of memory and network."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 
 from aucmax.distributed.client import gathered, sending
 from aucmax.features.landmark_map import FeatureMap
 from aucmax.operators.interface import ALL, Operator
 from aucmax.operators.placement import hold_operator, solver_bytes
 from aucmax.pairs import Floats, Indices
-from aucmax.rows.interface import block_bytes
+from aucmax.rows.interface import Block, block_bytes, is_sparse
 
 Array = npt.NDArray[Any]
 
@@ -74,25 +75,20 @@ class DaskOperator:
         return out
 
     def rows(self, index: Indices, features: slice = ALL) -> Array:
-        split = by_part(self._starts, index)
-        pieces = [self._pieces[number] for number, _, _ in split]
-        inside = [local for _, _, local in split]
-        with sending():
-            asked = self._client.map(_rows, pieces, inside, [features] * len(inside), pure=False)
-        order = np.argsort(np.concatenate([place for _, place, _ in split]))
-        found: Array = np.concatenate(gathered(self._client, asked))[order]
+        def read(piece: Piece, local: Indices) -> Array:
+            return piece.operator.rows(local, features)
+
+        found: Array = rows_of_parts(self._client, read, self._pieces, self._starts, index)
         return found
 
     def restricted(self, index: Indices) -> Operator | None:
-        """Copy the rows' values on the workers; return None if these have no room."""
+        """Copy the values of some rows on the workers; return None if these have no room."""
         ordered = bool((np.diff(index) >= 0).all())
         if index.size > self._spare or not index.size or not ordered:
             return None
-        split = by_part(self._starts, index)
-        pieces = [self._pieces[number] for number, _, _ in split]
-        inside = [local for _, _, local in split]
+        numbers, _, inside = zip(*by_part(self._starts, index), strict=True)
         with sending():
-            few = self._client.map(_restricted, pieces, inside, pure=False)
+            few = self._client.map(_restricted, [self._pieces[i] for i in numbers], inside, pure=False)
         lengths = [local.size for local in inside]
         return DaskOperator(self._client, few, lengths, self.n_features, self._row_bytes)
 
@@ -107,10 +103,11 @@ class Piece:
         return self.nbytes
 
 
-def make_piece(parts: Sequence[Any], prepare: Any, mapped: FeatureMap, place: str) -> Piece:
+def make_piece(parts: Sequence[Any], prepare: Any, mapped: FeatureMap, storage: str) -> Piece:
+    """Compute the kernel values of some partitions, where a worker holds these."""
     rows = prepare(parts)
-    operator = hold_operator(rows, mapped, place, room=rows.shape[0])
-    if place != "recomputed":
+    operator = hold_operator(rows, mapped, storage, room=rows.shape[0])
+    if storage != "recomputed":
         return Piece(operator, operator.nbytes)
     held = 0 if mapped.projection is None else mapped.projection.nbytes
     return Piece(operator, block_bytes(rows) + held)
@@ -130,10 +127,6 @@ def _pullback(piece: Piece, gradient: Floats) -> Floats:
     return piece.operator.pullback(gradient)
 
 
-def _rows(piece: Piece, index: Indices, features: slice) -> Array:
-    return piece.operator.rows(index, features)
-
-
 def _sum(parts: Sequence[Floats]) -> Floats:
     out: Floats = np.sum(parts, axis=0)
     return out
@@ -147,9 +140,26 @@ def by_part(starts: Indices, index: Indices, every: bool = False) -> list[tuple[
     split = []
     for number, (low, high) in enumerate(pairwise(bounds.tolist())):
         if every or high > low:
-            places = order[low:high]
-            split.append((number, places, index[places] - starts[number]))
+            positions = order[low:high]
+            split.append((number, positions, index[positions] - starts[number]))
     return split
+
+
+def rows_of_parts(
+    client: Any, read: Any, parts: Sequence[Any], starts: Indices, index: Indices
+) -> Block:
+    """Return rows in the order of ``index``; ``read`` takes a part and row numbers inside it."""
+    numbers, positions, inside = zip(*by_part(starts, index), strict=True)
+    with sending():
+        asked = client.map(read, [parts[i] for i in numbers], inside, pure=False)
+    return stacked(gathered(client, asked))[np.argsort(np.concatenate(positions))]
+
+
+def stacked(blocks: Sequence[Block]) -> Block:
+    """Return blocks of rows as one block."""
+    if len(blocks) == 1:
+        return blocks[0]
+    return sparse.vstack(blocks, format="csr") if is_sparse(blocks[0]) else np.concatenate(blocks)
 
 
 def driver_bytes(n_rows: int, rank: int, n_problems: int) -> int:

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import column_or_1d
@@ -15,7 +14,14 @@ from sklearn.utils.sparsefuncs import mean_variance_axis
 from sklearn.utils.validation import validate_data
 
 from aucmax.distributed.client import default_client, gathered, sending
-from aucmax.distributed.dask_operator import DaskOperator, by_part, driver_bytes, make_piece
+from aucmax.distributed.dask_operator import (
+    DaskOperator,
+    by_part,
+    driver_bytes,
+    make_piece,
+    rows_of_parts,
+    stacked,
+)
 from aucmax.features.landmark_map import FeatureMap
 from aucmax.operators.placement import Sizes
 from aucmax.pairs import Floats, Indices
@@ -48,12 +54,14 @@ def take_over(estimator: Any, X: Any, y: Any, sample_weight: Any) -> tuple[DaskR
     if y is not None:
         y = column_or_1d(y, warn=True)
         if y.shape[0] != rows.shape[0]:
-            raise ValueError(f"y has {y.shape[0]} entries for {rows.shape[0]} rows of X.")
+            raise ValueError(
+                f"y has {y.shape[0]} entries for {rows.shape[0]} rows of X: each row needs one label."
+            )
     return rows, y, sample_weight
 
 
 def lazily(model: Any, method: str, X: Any) -> Any:
-    """Return what ``method`` gives for a Dask collection as a Dask array, computed when asked for."""
+    """Return the result of ``method`` on a Dask collection as a Dask array, not computed yet."""
     from dask import delayed
 
     if X.ndim != 2 or X.shape[1] != model.n_features_in_:
@@ -153,20 +161,14 @@ class DaskRows:
     def __getitem__(self, index: Any) -> Block:
         if isinstance(index, slice):
             index = np.arange(*index.indices(self.shape[0]))
-        split = by_part(self._starts, np.asarray(index))
-        if not split:
+        index, prepare = np.asarray(index), self._prepare()
+        if not index.size:
             return np.empty((0, self.shape[1]), self.dtype)
-        parts, prepare = [self._parts[number] for number, _, _ in split], self._prepare()
-        with sending():
-            asked = self._client.map(
-                lambda part, local: prepare([_take(part, local)]),
-                parts,
-                [local for _, _, local in split],
-                pure=False,
-            )
-        order = np.argsort(np.concatenate([where for _, where, _ in split]))
-        found: Array = stacked(gathered(self._client, asked))[order]
-        return found
+
+        def read(part: Block, local: Indices) -> Block:
+            return prepare([part[local]])
+
+        return rows_of_parts(self._client, read, self._parts, self._starts, index)
 
     def blocks(self, size: int | None = None) -> Iterator[tuple[slice, Block]]:
         for part in slices(self.shape[0], size or _READ_ROWS):
@@ -176,7 +178,7 @@ class DaskRows:
         prepare = self._prepare()
         with sending():
             # What the function holds, such as a kernel map, goes to the cluster once.
-            shared = self._client.submit(same, function, pure=False)
+            shared = self._client.submit(_same, function, pure=False)
             asked = self._client.map(
                 lambda part, apply: apply(prepare([part])),
                 self._parts,
@@ -186,7 +188,7 @@ class DaskRows:
             return list(gathered(self._client, asked))
 
     def standard_scaler(self, weight: Array) -> StandardScaler:
-        """Return what ``StandardScaler().fit`` would be on all rows together."""
+        """Return a StandardScaler as if fitted to all rows together."""
         scaler = new_standard_scaler(not self.sparse)
         mean, variance = self._moments(weight)
         count = weight.sum() / weight.max() if np.ptp(weight) else self.shape[0]
@@ -227,7 +229,7 @@ class DaskRows:
         max_memory: int | str | None = None,
         project: bool = False,
     ) -> tuple[DaskOperator, str]:
-        """Return rows under a map, with kernel values on the workers, and where these are kept."""
+        """Return an operator with kernel values on the workers, and how these are stored."""
         n_rows, itemsize = self.shape[0], self.dtype.itemsize
         rank, held = feature_map.rank, self.shape[0] * self.shape[1] * self.dtype.itemsize
         Budget.of().require(
@@ -240,31 +242,31 @@ class DaskRows:
         total = _WORKER_SHARE * smallest * len(threads)
         left = (total if max_memory is None else min(total, parse_bytes(max_memory))) - held
         sizes = Sizes(n_rows, feature_map.width, rank, itemsize)
-        place = next(iter(sizes.fitting(left, project)), "recomputed")
-        taken = sizes.held_values.get(place, 0)
+        storage = next(iter(sizes.fitting(left, project)), "recomputed")
+        taken = sizes.held_values.get(storage, 0)
         count = max(sum(threads.values()), int(np.ceil((taken or held) / (_PIECE_SHARE * smallest))))
-        pieces, lengths = self._make_pieces(feature_map, place, count, threads)
-        row_bytes = (rank if place == "projected" else feature_map.width) * itemsize
+        pieces, lengths = self._make_pieces(feature_map, storage, count, threads)
+        row_bytes = (rank if storage == "projected" else feature_map.width) * itemsize
         # A copy of some rows' values needs room in addition to all of them.
         room = int(min(n_rows, max(0.0, left - taken) / row_bytes))  # workers may have no limit
-        cost = _RECOMPUTING if place == "recomputed" else 1.0
-        return DaskOperator(self._client, pieces, lengths, rank, row_bytes, cost, room), place
+        cost = _RECOMPUTING if storage == "recomputed" else 1.0
+        return DaskOperator(self._client, pieces, lengths, rank, row_bytes, cost, room), storage
 
     def _make_pieces(
-        self, feature_map: FeatureMap, place: str, count: int, threads: dict[str, int]
+        self, feature_map: FeatureMap, storage: str, count: int, threads: dict[str, int]
     ) -> tuple[list[Any], list[int]]:
         """Make about ``count`` pieces of kernel values, spread evenly over the workers."""
         groups, prepare = _even_groups(self._lengths, count), self._prepare()
         homes = [address for address, own in threads.items() for _ in range(own)]
         with sending():
-            mapped = self._client.submit(same, feature_map, pure=False)
+            mapped = self._client.submit(_same, feature_map, pure=False)
             pieces = [
                 self._client.submit(
                     make_piece,
                     [self._parts[i] for i in group],
                     prepare,
                     mapped,
-                    place,
+                    storage,
                     workers=homes[number * len(homes) // len(groups)],
                     allow_other_workers=True,  # should that one be lost
                     pure=False,
@@ -285,7 +287,8 @@ class DaskRows:
         return prepare
 
 
-def same(value: Any) -> Any:
+def _same(value: Any) -> Any:
+    """Return the value: a task that holds it on the cluster."""
     return value
 
 
@@ -297,18 +300,12 @@ def _about(part: Any) -> tuple[int, bool]:
     return part.shape[0], is_sparse(part)
 
 
-def stacked(parts: Sequence[Any]) -> Any:
-    if len(parts) == 1:
-        return parts[0]
-    return sparse.vstack(parts, format="csr") if is_sparse(parts[0]) else np.concatenate(parts)
-
-
 def _predicted(rows: Any, model: Any, method: str, nothing: Array) -> Array:
     return getattr(model, method)(rows) if rows.shape[0] else nothing
 
 
 def _checked(part: Any, number: int, names: list[Any] | None, width: int, dtype: npt.DTypeLike) -> Any:
-    """Check one partition; an error has its number."""
+    """Check one partition; an error names its number."""
     own = [*part.columns] if hasattr(part, "columns") else None
     if own != names:
         raise ValueError(
@@ -330,7 +327,7 @@ def _checked(part: Any, number: int, names: list[Any] | None, width: int, dtype:
 
 
 def _brought(client: Any, values: Any) -> Any:
-    """Bring one number or label per row here."""
+    """Bring labels or weights here if they are on the cluster."""
     if not is_dask(values):
         return values
     with sending():
@@ -355,4 +352,4 @@ def _workers(client: Any) -> tuple[float, dict[str, int]]:
         client.wait_for_workers(1, timeout=30)
         threads = client.nthreads()
     limits = [w["memory_limit"] or np.inf for w in client.scheduler_info()["workers"].values()]
-    return float(min(limits)), threads  # limits of some, where there are very many
+    return float(min(limits)), threads  # Dask lists only some of very many workers

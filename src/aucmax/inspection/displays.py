@@ -278,7 +278,9 @@ class LandmarkCoverageDisplay:
             check_labels(y)
         classes = None if y is None else np.asarray(y)
         if classes is not None and classes.shape != (X.shape[0],):
-            raise ValueError(f"y has shape {classes.shape} for {X.shape[0]} rows of X.")
+            raise ValueError(
+                f"y has shape {classes.shape} for {X.shape[0]} rows of X: pass one label each."
+            )
         random, drawn = random_generator(random_state), np.arange(X.shape[0])
         if X.shape[0] > max_rows:
             drawn = np.sort(random.choice(X.shape[0], max_rows, replace=False))
@@ -288,7 +290,9 @@ class LandmarkCoverageDisplay:
         rows = dense(rows).astype(np.float64)
         finite = np.isfinite(rows.sum(axis=1))
         if not finite.all():
-            raise ValueError(f"row {drawn[finite.argmin()]} of X is too extreme for this model.")
+            raise ValueError(
+                f"row {drawn[finite.argmin()]} of X is too extreme for this model: leave it out."
+            )
         landmarks, count = feature_map.landmarks_, len(feature_map.landmarks_)
         some = random.permutation(count)[: -(-count // 2)]
         every, half = (_nearest(rows, each, feature_map) for each in (landmarks, landmarks[some]))

@@ -45,13 +45,13 @@ class Importance:
 
     @property
     def share(self) -> np.ndarray:
-        """Each column's part of the sum; 0 for a negative value."""
+        """Return each column's part of the sum; 0 for a negative value."""
         part = np.maximum(self.value, 0.0)
         return part / part.sum() if part.any() else part
 
     @property
     def order(self) -> np.ndarray:
-        """Indices of the columns, the most important first."""
+        """Return the indices of the columns, the most important first."""
         return np.argsort(-self.value, kind="stable")
 
 
@@ -185,7 +185,9 @@ def _check_shuffled(model: Any, X: Any, rows: Any, y: Any) -> np.ndarray:
         raise ValueError(f"permutation_importance needs two classes; the model has {classes.size}.")
     check_labels(y)
     if np.shape(y) != (rows.shape[0],):
-        raise ValueError(f"y has shape {np.shape(y)} for {rows.shape[0]} rows of X.")
+        raise ValueError(
+            f"y has shape {np.shape(y)} for {rows.shape[0]} rows of X: pass one label each."
+        )
     return np.asarray(np.asarray(y) == getattr(model, "positive_label_", classes[1]))
 
 

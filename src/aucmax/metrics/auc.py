@@ -7,15 +7,14 @@ O(n log n), without resampling.
 
 from __future__ import annotations
 
-from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from aucmax.metrics.scored_rows import Flags, Floats
-from aucmax.pairs import ordered_share
+from aucmax.metrics.intervals import check_confidence
+from aucmax.pairs import Floats, Mask, ordered_share
 from aucmax.rows.validation import as_floats, check_labels, check_weight
 
 __all__ = ["AUCComparison", "AUCInterval", "compare_roc_auc", "roc_auc", "roc_auc_interval"]
@@ -170,12 +169,6 @@ def auc_variance(placed: Placements, other: Placements | None = None) -> float:
     return sum(float(each.var(ddof=1)) / each.size for each in moved if each.size > 1)
 
 
-def check_confidence(confidence: float) -> None:
-    """Refuse a confidence level that is not a number between 0 and 1."""
-    if not (isinstance(confidence, Real) and 0.0 < confidence < 1.0):
-        raise ValueError(f"confidence must be a number between 0 and 1; got {confidence!r}.")
-
-
 def _share_below(ascending: Floats, values: Floats) -> Floats:
     lower = np.searchsorted(ascending, values, "left") + np.searchsorted(ascending, values, "right")
     return lower / (2.0 * ascending.size)
@@ -183,7 +176,7 @@ def _share_below(ascending: Floats, values: Floats) -> Floats:
 
 def _split(
     y_true: npt.ArrayLike, y_score: npt.ArrayLike, pos_label: Any, name: str = "y_score"
-) -> tuple[Flags, Floats]:
+) -> tuple[Mask, Floats]:
     """Return which rows are positive, and their scores; refuse what has no AUC."""
     check_labels(y_true, "y_true")
     labels, scores = np.asarray(y_true), as_floats(name, y_score)
@@ -193,10 +186,14 @@ def _split(
             f"{labels.shape} and {scores.shape}."
         )
     if np.isnan(scores).any():
-        raise ValueError(f"{name} has NaN at row {int(np.isnan(scores).argmax())}.")
+        row = int(np.isnan(scores).argmax())
+        raise ValueError(f"{name} has NaN at row {row}. Leave out rows without a score.")
     classes = np.unique(labels)
     if classes.size > 2:
-        raise ValueError(f"AUC is for two classes; y_true has {classes.size}.")
+        raise ValueError(
+            f"AUC is for two classes; y_true has {classes.size}. Measure one class against the others "
+            "with y_true == label."
+        )
     if pos_label is not None and np.ndim(pos_label):
         raise ValueError(f"pos_label must be one label of y_true; got {pos_label!r}.")
     if pos_label is None and classes.size:

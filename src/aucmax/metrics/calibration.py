@@ -22,7 +22,9 @@ from sklearn.base import BaseEstimator
 from sklearn.isotonic import isotonic_regression
 from sklearn.utils.validation import check_is_fitted
 
-from aucmax.metrics.scored_rows import Floats, check_scored, check_values, effective_rows
+from aucmax.metrics.intervals import effective_rows
+from aucmax.metrics.score_checks import check_scores, check_values
+from aucmax.pairs import Floats
 from aucmax.runtime.parameters import OneOf, check_value, warn_user
 
 __all__ = ["IsotonicCalibrator", "SigmoidCalibrator", "make_calibrator"]
@@ -154,7 +156,7 @@ def make_calibrator(method: str) -> SigmoidCalibrator | IsotonicCalibrator:
 
 def _targets(scores: Any, positive: Any, sample_weight: Any) -> tuple[Floats, Floats, Floats]:
     """Return scores, smoothed targets and weights that sum to 1, without rows whose share vanishes."""
-    positive, scores, weight = check_scored(positive, scores, sample_weight)
+    positive, scores, weight = check_scores(positive, scores, sample_weight)
     n_pos, n_neg = effective_rows(weight[positive]), effective_rows(weight[~positive])
     target = np.where(positive, (n_pos + 1.0) / (n_pos + 2.0), 1.0 / (n_neg + 2.0))
     share = weight / weight.sum()

@@ -1,17 +1,14 @@
-"""Every way to cut rows in two by score: the one sweep behind thresholds, curves and ``predict``."""
+"""Compute every cut of rows in two by score, for thresholds, curves and ``predict``."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from aucmax.metrics.scored_rows import Flags, Floats
+from aucmax.pairs import Floats, Indices, Mask
 
 __all__ = ["Cutoffs", "balanced_threshold", "sweep"]
-
-Indices = npt.NDArray[np.intp]
 
 _EQUAL_SHARES = 1e-9  # shares of rows closer than this are equal: the order of summation changes them
 _ROUNDED_SCORES = 1e-9  # scores of identical rows may differ by this share of the largest score
@@ -19,7 +16,7 @@ _ROUNDED_SCORES = 1e-9  # scores of identical rows may differ by this share of t
 
 @dataclass(frozen=True)
 class Cutoffs:
-    """Cut i has the i highest of m distinct scores above it, from none (0) to all (m)."""
+    """All cuts of n rows by score: cut i has the i highest of m distinct scores above it."""
 
     distinct: Floats  #: the m distinct scores, falling
     last: Indices  #: positions in ``by_score`` of the last row with each distinct score
@@ -34,12 +31,12 @@ class Cutoffs:
         middle = np.where((below < middle) & (middle <= above), middle, above)  # neighbouring floats
         return np.concatenate([np.nextafter(self.distinct[:1], np.inf), middle, self.distinct[-1:]])
 
-    def totals(self, values: Floats, chosen: Flags) -> Floats:
+    def totals(self, values: Floats, chosen: Mask) -> Floats:
         """Return the sum of another value of the chosen rows above each cut."""
         return _totals(values[self.by_score], chosen[self.by_score], self.last)
 
 
-def sweep(positive: Flags, scores: Floats, weight: Floats, equal: float = 0.0) -> Cutoffs:
+def sweep(positive: Mask, scores: Floats, weight: Floats, equal: float = 0.0) -> Cutoffs:
     """Sort the rows by score once, and sum their weights above every cut.
 
     Neighbouring scores that differ by ``equal`` or less count as one.
@@ -54,7 +51,7 @@ def sweep(positive: Flags, scores: Floats, weight: Floats, equal: float = 0.0) -
     return Cutoffs(down[last], last, by_score, _totals(u, up, last), _totals(u, ~up, last))
 
 
-def balanced_threshold(scores: Floats, positive: Flags, weight: Floats) -> float:
+def balanced_threshold(scores: Floats, positive: Mask, weight: Floats) -> float:
     """Return the threshold with the largest sensitivity + specificity, midway between two scores.
 
     The highest of equally good cuts wins. Scores that differ only by rounding stay on one side.
@@ -71,6 +68,6 @@ def balanced_threshold(scores: Floats, positive: Flags, weight: Floats) -> float
     return float(cuts.thresholds()[inner][best])
 
 
-def _totals(values: Floats, chosen: Flags, last: Indices) -> Floats:
+def _totals(values: Floats, chosen: Mask, last: Indices) -> Floats:
     out: Floats = np.append(0.0, np.cumsum(np.where(chosen, values, 0.0))[last])
     return out

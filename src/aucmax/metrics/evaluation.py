@@ -14,16 +14,11 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import average_precision_score, brier_score_loss, log_loss, roc_auc_score
 
-from aucmax.metrics.auc import check_confidence, roc_auc, roc_auc_interval
+from aucmax.metrics.auc import roc_auc, roc_auc_interval
 from aucmax.metrics.cutoffs import sweep
-from aucmax.metrics.scored_rows import (
-    Flags,
-    Floats,
-    check_scored,
-    check_values,
-    effective_rows,
-    share_interval,
-)
+from aucmax.metrics.intervals import check_confidence, effective_rows, share_interval
+from aucmax.metrics.score_checks import check_scores, check_values
+from aucmax.pairs import Floats, Mask
 
 __all__ = ["CalibrationBin", "Evaluation", "PartialAUC", "TopShare", "evaluate"]
 
@@ -83,9 +78,7 @@ class Evaluation:
     average_precision: float
     top: tuple[TopShare, ...]  #: the highest 1, 5 and 10 %
     brier: float | None  #: this and all below are None without probabilities
-    brier_skill: (
-        float | None
-    )  #: 1 is perfect; 0 is no better than always predicting the share of positives
+    brier_skill: float | None  #: 1 is perfect; 0 is no better than predicting the share of positives
     log_loss: float | None
     calibration: tuple[CalibrationBin, ...] | None  #: by rising probability
 
@@ -126,7 +119,7 @@ def evaluate(
     check_confidence(confidence)
     if probability is not None:
         probability = _check_probability(probability, positive, sample_weight)
-    positive, scores, weight = check_scored(positive, scores, sample_weight)
+    positive, scores, weight = check_scores(positive, scores, sample_weight)
     weights = weight if np.ptp(weight) else None
     auc: tuple[Any, ...] = (roc_auc(positive, scores, sample_weight=weights), None, None, None)
     if weights is None:
@@ -154,17 +147,17 @@ def _check_probability(probability: Any, positive: Any, sample_weight: Any) -> F
             f"probability must lie between 0 and 1; row {bad[0]} has {probability[bad[0]]:g}. For the "
             "output of predict_proba take its second column."
         )
-    return check_scored(positive, probability, sample_weight, name="probability")[1]
+    return check_scores(positive, probability, sample_weight, name="probability")[1]
 
 
-def _partial_auc(positive: Flags, scores: Floats, weight: Floats | None, limit: float) -> PartialAUC:
+def _partial_auc(positive: Mask, scores: Floats, weight: Floats | None, limit: float) -> PartialAUC:
     standardized = float(roc_auc_score(positive, scores, max_fpr=limit, sample_weight=weight))
     # Scikit-learn returns only McClish's form: undo 0.5 (1 + (area - chance) / (limit - chance)).
     chance = 0.5 * limit * limit
     return PartialAUC(limit, chance + (2.0 * standardized - 1.0) * (limit - chance), standardized)
 
 
-def _top(positive: Flags, scores: Floats, weight: Floats) -> tuple[TopShare, ...]:
+def _top(positive: Mask, scores: Floats, weight: Floats) -> tuple[TopShare, ...]:
     cuts = sweep(positive, scores, weight)
     mass, hits = cuts.tp + cuts.fp, cuts.tp
     found = []
@@ -178,7 +171,7 @@ def _top(positive: Flags, scores: Floats, weight: Floats) -> tuple[TopShare, ...
 
 
 def _probability_measures(
-    positive: Flags, probability: Floats | None, weight: Floats, confidence: float
+    positive: Mask, probability: Floats | None, weight: Floats, confidence: float
 ) -> dict[str, Any]:
     if probability is None:
         return dict.fromkeys(("brier", "brier_skill", "log_loss", "calibration"))
@@ -194,7 +187,7 @@ def _probability_measures(
 
 
 def _calibration(
-    positive: Flags, probability: Floats, weight: Floats, confidence: float
+    positive: Mask, probability: Floats, weight: Floats, confidence: float
 ) -> tuple[CalibrationBin, ...]:
     _, row = np.unique(probability, return_inverse=True)
     mass = np.bincount(row, weight)

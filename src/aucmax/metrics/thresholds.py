@@ -33,9 +33,10 @@ from typing import Any
 
 import numpy as np
 
-from aucmax.metrics.auc import check_confidence
 from aucmax.metrics.cutoffs import sweep
-from aucmax.metrics.scored_rows import Floats, check_scored, effective_rows, share_interval
+from aucmax.metrics.intervals import check_confidence, effective_rows, share_interval
+from aucmax.metrics.score_checks import check_scores
+from aucmax.pairs import Floats
 from aucmax.runtime.parameters import LARGEST, Number, check_value
 
 __all__ = ["Aim", "Threshold", "choose_threshold", "measure_threshold"]
@@ -175,7 +176,7 @@ def choose_threshold(
         aim = Aim() if aim is None else Aim.parse(aim)
     if not isinstance(aim, Aim):
         raise TypeError(f"aim must be an Aim or text such as {_FORMS}; got {aim!r}.")
-    positive, scores, weight = check_scored(positive, scores, sample_weight)
+    positive, scores, weight = check_scores(positive, scores, sample_weight)
     cuts = sweep(positive, scores, weight)
     threshold = float(cuts.thresholds()[_best_cut(aim, cuts.tp, cuts.fp)])
     return measure_threshold(positive, scores, threshold, weight, confidence, aim=str(aim))
@@ -202,7 +203,7 @@ def measure_threshold(
     check_confidence(confidence)
     if not isinstance(threshold, Real) or not (abs(threshold) <= LARGEST or abs(threshold) == math.inf):
         raise ValueError(f"threshold must be a number; got {threshold!r}.")
-    positive, scores, weight = check_scored(positive, scores, sample_weight, both_classes=False)
+    positive, scores, weight = check_scores(positive, scores, sample_weight, both_classes=False)
     called = scores >= threshold
     sides = [(up, real) for up in (called, ~called) for real in (positive, ~positive)]
     tp, fp, fn, tn = (float(weight[up & real].sum()) for up, real in sides)

@@ -124,7 +124,7 @@ class PairPoint:
         """Return the Hessian times one direction (n,), or times many at once (n, m)."""
         direction = np.asarray(direction, dtype=np.float64)
         if direction.ndim > 1:
-            return np.column_stack([self.hessian_product(column) for column in direction.T])
+            return np.column_stack([self.hessian_product(each) for each in direction.T])
         out, factor = np.zeros(self._n_rows), 2.0 * self._scale
         v_pos, v_neg = direction[self._pos], direction[self._neg]
         pull_pos = _running_sum(self._u_neg * v_neg)[self._near_pos]

@@ -15,14 +15,12 @@ import hashlib
 import io
 import json
 import os
-import platform
 import warnings
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from importlib import import_module
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +28,7 @@ import numpy as np
 
 from aucmax import __version__
 from aucmax.runtime.json_values import json_ready
+from aucmax.runtime.machine import versions
 from aucmax.runtime.output_files import replacing
 from aucmax.runtime.parameters import warn_user
 from aucmax.runtime.zip_sizes import DeclaredSizeError, check_arrays
@@ -202,8 +201,7 @@ def _dump(model: Any) -> bytes:
 
 
 def _versions() -> dict[str, str]:
-    own = {"aucmax": __version__, "python": platform.python_version()}
-    return own | {name: version(name) for name in ("numpy", "scipy", "scikit-learn", "skops")}
+    return {"aucmax": __version__} | versions(("numpy", "scipy", "scikit-learn", "skops"))
 
 
 def _describe(model: Any) -> dict[str, Any]:

@@ -7,7 +7,7 @@ without outer blanks. Outputs are double: ``score``, as in ``decision_function``
 else (n, classes); for a TableModel ``score`` and ``probability`` of its positive label, (n,).
 
 The graph computes in double precision, because the squares of an rbf kernel and the large weights of
-both signs over landmarks lose digits in float32. It holds all kernel values of the rows it is given,
+both signs over landmarks lose digits in float32. It holds all kernel values of the rows passed,
 several times rows x landmarks x 8 bytes, so pass rows in batches.
 """
 
@@ -42,7 +42,7 @@ __all__ = ["OnnxError", "to_onnx"]
 
 TOLERANCE = 1e-5  #: largest difference from Python's scores, relative to the largest of them
 _ROUNDING = 1e-8  # scores smaller than this part of the largest weight are rounding
-_MADE_ROWS = 64  # rows made up for the comparison if none are given
+_MADE_ROWS = 64  # rows made up for the comparison if none are passed
 _BATCH = 100  # rows passed to the graph at a time; larger batches were slower
 
 
@@ -67,7 +67,7 @@ def to_onnx(
     X : array or data frame, optional
         Rows to compare scores on; without X, rows are made up from the fitted model.
     input_type : {"float32", "float64"}, default="float32"
-        The type of numeric inputs. Columns whose values float32 cannot tell apart, such as seconds
+        The type of numeric inputs. Columns whose values float32 cannot distinguish, such as seconds
         since 1970, need "float64"; the comparison detects them.
 
     Returns

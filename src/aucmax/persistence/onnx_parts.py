@@ -30,7 +30,10 @@ def parts_of(table: ColumnTransformer) -> list[tuple[str, Any, list[int]]]:
             continue
         if isinstance(columns, slice):
             if isinstance(columns.start, str) or isinstance(columns.stop, str):
-                raise OnnxError(f"part {label!r} of the ColumnTransformer has a slice: list its names.")
+                raise OnnxError(
+                    f"part {label!r} of the ColumnTransformer has a slice of names: list the names "
+                    "instead."
+                )
             indices = list(range(len(names))[columns])
         else:
             listed = np.atleast_1d(np.asarray(columns))

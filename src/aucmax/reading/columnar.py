@@ -84,5 +84,5 @@ def _naming_damage(file: TableFile) -> Iterator[None]:
     except pl.exceptions.DuplicateError as error:
         raise same_names(str(file.path), error) from None
     except _BROKEN as error:
-        what = f"{file.path} is no {file.format.capitalize()} file, or a damaged one"
+        what = f"{file.path} is not a valid {file.format.capitalize()} file"
         raise TableError(f"{what} ({reason_of(error)}); download or save it again.") from None

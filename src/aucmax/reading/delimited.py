@@ -19,7 +19,8 @@ import polars as pl
 
 from aucmax.reading.byte_streams import TableFile, is_packed, join_pieces, line_pieces, unpacked
 from aucmax.reading.frames import RowError, TableError, check_duplicates, reason_of, shown
-from aucmax.reading.text import MISSING_MARKS, as_number, clean_text, is_number, without_marks
+from aucmax.reading.text import MISSING_MARKS, as_number, clean_text, without_marks
+from aucmax.runtime.scalars import is_number
 
 #: Rows from which column types are inferred at first.
 _FIRST_ROWS = 10_000

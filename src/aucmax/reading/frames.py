@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from aucmax.runtime.scalars import is_missing
 from aucmax.runtime.spelling import nearest
 
 
@@ -104,7 +105,7 @@ def as_series(values: Any, name: str) -> pl.Series:
 
 def _from_objects(name: str, values: Any) -> pl.Series:
     """Convert Python objects to one type; to text if polars finds no common type."""
-    cells = [None if cell is None or _is_na(cell) else cell for cell in values]
+    cells = [None if is_missing(cell) else cell for cell in values]
     cells = [cell.item() if isinstance(cell, np.generic) else cell for cell in cells]
     with suppress(TypeError, pl.exceptions.PolarsError):
         try:
@@ -125,15 +126,6 @@ def _large_numbers(name: str, cells: list[Any]) -> pl.Series:
             f"Column {name!r} of X has a number beyond 1.8e308, the largest float64. Divide the "
             "column, or take its logarithm."
         ) from None
-
-
-def _is_na(cell: Any) -> bool:
-    if isinstance(cell, str):
-        return False
-    try:
-        return bool(cell != cell)
-    except (TypeError, ValueError):
-        return type(cell).__name__ in ("NAType", "NaTType")
 
 
 def check_duplicates(names: Iterable[str], where: str) -> None:

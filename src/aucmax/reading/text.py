@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import polars as pl
 
+from aucmax.runtime.scalars import is_number as is_number
+
 #: Text that means a missing value, in any column.
 MISSING_MARKS = ("", "?", "NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "NULL", "Null", "null")
 #: Text that means a missing value only among numbers; elsewhere it may be a level.
@@ -60,15 +62,6 @@ def as_number(text: pl.Series, style: str) -> pl.Series:
             text = text.zip_with(~text.str.contains(_DOTS), text.str.replace_all(".", "", literal=True))
         text = text.zip_with(~text.str.contains(_COMMA), text.str.replace(",", "."))
     return text.cast(pl.Float64, strict=False)
-
-
-def is_number(text: str) -> bool:
-    """Return whether Python reads a piece of text as a number."""
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 def is_boolean(levels: pl.Series) -> bool:

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from aucmax.metrics.cutoffs import sweep
-from aucmax.metrics.scored_rows import check_scored, effective_rows, share_interval
+from aucmax.metrics.intervals import effective_rows, share_interval
+from aucmax.metrics.score_checks import check_scores
 
 MOST_CUTS = 1000
 DRAWS = 1000  #: ROC curves drawn at random for the band.
@@ -46,12 +47,12 @@ class Cuts:
 
     @property
     def called(self) -> np.ndarray:
-        """Share of all rows that are labelled positive."""
+        """Return the share of all rows that is labelled positive."""
         return (self.tp + self.fp) / (self.positives + self.negatives)
 
     @property
     def precision(self) -> np.ndarray:
-        """NaN where no row is labelled positive."""
+        """Return the share of positives among the rows labelled positive; NaN if there are none."""
         total = self.tp + self.fp
         return np.divide(self.tp, total, out=np.full(total.size, np.nan), where=total > 0)
 
@@ -81,7 +82,7 @@ def make_cuts(
     most: int = MOST_CUTS,
 ) -> Cuts:
     """Return cuts of rows, one of them at ``threshold`` (by default that of the Youden index)."""
-    positive, scores, weight = check_scored(positive, scores, weight)
+    positive, scores, weight = check_scores(positive, scores, weight)
     cuts = sweep(positive, scores, weight)
     tp, fp = cuts.tp, cuts.fp
     if threshold is None:
@@ -147,7 +148,7 @@ def _plain(values: Any, whole: bool) -> list[float]:
 
 @dataclass(frozen=True)
 class Band:
-    """Bounds of the true-positive rate at given false-positive rates."""
+    """Bounds of the true-positive rate at some false-positive rates."""
 
     fpr: np.ndarray
     low: np.ndarray

@@ -1,4 +1,4 @@
-"""The figures of a report, as SVG to be placed in its page.
+"""Draw the figures of a report, as SVG for its page.
 
 Colours leave matplotlib as hex codes and become CSS variables, so that the page decides on them and can
 have a dark mode. Blue and orange also differ in lightness, so that everyone can distinguish them. No

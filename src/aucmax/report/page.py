@@ -1,4 +1,4 @@
-"""The page of a report: gather its numbers, sentences and figures, and fill the template."""
+"""Gather the numbers, sentences and figures of a report, and fill its template."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from aucmax.report import figures
 from aucmax.report.column_table import column_rows, confident_mistakes, missing_cells
 from aucmax.report.curves import DRAWS, Cuts, make_cuts, roc_band, score_histogram, slider_stops
 from aucmax.report.words import count, percent
-from aucmax.runtime.output_files import replacing
+from aucmax.runtime.output_files import check_folder, replacing
 from aucmax.runtime.parameters import COUNT, check_value
 from aucmax.tables.evaluation_rows import EvaluationRows, evaluation_rows
 from aucmax.tables.model import TableModel
@@ -77,8 +77,7 @@ def write_report(
     check_is_fitted(model, "model_")
     check_value("max_rows", max_rows, COUNT)
     path = Path(path)
-    if not path.absolute().parent.is_dir():
-        raise FileNotFoundError(f"There is no folder {path.parent} to save {path.name} in.")
+    check_folder(path)
     rows = evaluation_rows(model, table, target)
     page = _render(_context(model, rows, permutation, max_rows))
     with replacing(path) as file:

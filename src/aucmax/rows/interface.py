@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 Array = npt.NDArray[Any]
 Block = Any  #: a dense array or a CSR matrix; both index, multiply and cast alike
-Fill = Callable[[Any, Array], Array]  #: puts what is made of a block into an array
+Fill = Callable[[Any, Array], Array]  #: computes something from a block, into an array
 T = TypeVar("T")
 
 #: Rows of an array that :meth:`ArrayRows.map` hands out at a time.
@@ -30,8 +30,8 @@ _MAP_ROWS = 8192
 class Rows(Protocol):
     """The rows of a fit, wherever they are.
 
-    ``sparse`` tells whether blocks are CSR matrices, ``in_memory`` whether this process holds the rows
-    and ``remote`` whether other processes do; ``nbytes`` is the memory of this process that they take.
+    Blocks are CSR matrices if ``sparse``. This process holds the rows if ``in_memory``, other processes
+    do if ``remote``, and a file does otherwise. ``nbytes`` is the memory of this process they take.
     """
 
     shape: tuple[int, int]
@@ -44,7 +44,7 @@ class Rows(Protocol):
     def nbytes(self) -> int: ...
 
     def __getitem__(self, index: Any, /) -> Block:
-        """Return a block: a slice or an array of row numbers."""
+        """Return a block, by a slice or an array of row numbers."""
 
     def blocks(self, size: int | None = None) -> Iterator[tuple[slice, Block]]:
         """Read all rows, one block of at most ``size`` rows after the other."""
@@ -119,7 +119,7 @@ class ArrayRows:
 
 
 def fill_matrix(fill: Fill, X: Any, width: int, dtype: npt.DTypeLike) -> Array:
-    """Return the matrix (n, width) that ``fill`` makes of rows, block by block over threads."""
+    """Return the matrix (n, width) that ``fill`` computes from rows, block by block over threads."""
     out = np.empty((X.shape[0], width), dtype=dtype)
 
     def work(rows: slice) -> None:
@@ -148,7 +148,7 @@ def new_standard_scaler(with_mean: bool = True) -> StandardScaler:
 
 
 def is_sparse(block: Block) -> bool:
-    """Whether a block is a CSR matrix, or an input a sparse matrix of any format."""
+    """Return whether a block, or an input before it is checked, is a sparse matrix."""
     return bool(sparse.issparse(block))
 
 

@@ -1,4 +1,4 @@
-"""Rows that are not arrays: a mapped array, a file, a folder of Parquet files, an iterable of blocks.
+"""Sources of rows other than arrays: mapped arrays, files, folders of Parquet files, blocks.
 
 A source is read once, block by block. Its numbers are checked and written to a temporary file, from
 which any rows can be read again; labels and weights stay in memory. A second reading, which might
@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -19,15 +20,17 @@ import numpy.typing as npt
 
 from aucmax.rows.interface import slices
 from aucmax.rows.stored import MappedRows, RowWriter, StoredRows
-from aucmax.rows.validation import refuse_odd
+from aucmax.rows.validation import frame_names, refuse_odd
 
 Array = npt.NDArray[Any]
 
-#: Names of the features, features, labels and weights.
-Block = tuple[list[str] | None, Array, Array | None, Array | None]
+#: The names of the features, the features, labels and weights of some rows.
+LabelledBlock = tuple[list[str] | None, Array, Array | None, Array | None]
 
 #: Rows that are read at a time.
 BLOCK_ROWS = 65_536
+
+_NO_ROWS = "X has no block of rows: there is nothing to learn from."
 
 #: Endings of the files in a folder of files.
 _PARTS = ("*.parquet", "*.pq")
@@ -44,14 +47,14 @@ class Source:
 
 
 def is_source(X: Any) -> bool:
-    """Whether X is a file, a mapped array or an iterable of blocks instead of an array or frame."""
+    """Return whether X is a file, a mapped array or an iterable of blocks, not an array or frame."""
     if isinstance(X, str | Path | np.memmap):
         return True
     return isinstance(X, Iterable) and not hasattr(X, "__array__") and not hasattr(X, "__len__")
 
 
 def is_dask(X: Any) -> bool:
-    """Whether X is a Dask collection, by the module of its class: Dask need not be installed."""
+    """Return whether X is a Dask collection, by its class's module: Dask may not be installed."""
     return type(X).__module__.split(".")[0] in ("dask", "dask_expr")
 
 
@@ -59,7 +62,7 @@ def is_dask(X: Any) -> bool:
 def open_source(X: Any, y: Any, sample_weight: Any) -> Iterator[Source]:
     """Read a source; the temporary file it may need is removed afterwards."""
     if isinstance(X, np.memmap):
-        rows = _stored(_mapped(X))
+        rows = StoredRows(_mapped(X))
         for part, block in rows.blocks(BLOCK_ROWS):
             _check_finite(block, part.start, None)
         yield Source(rows, y, sample_weight, None)
@@ -71,10 +74,6 @@ def open_source(X: Any, y: Any, sample_weight: Any) -> Iterator[Source]:
         with located(X if one_file else None):
             source = _written(X, y, sample_weight, Path(folder) / "rows")
         yield source
-
-
-def _stored(storage: Any) -> StoredRows:
-    return StoredRows(storage, storage.dtype)
 
 
 def _mapped(X: np.memmap[Any, Any]) -> MappedRows:
@@ -145,33 +144,30 @@ def source_blocks(X: Any, names: list[str] | None) -> Iterator[Array]:
 
 def _written(X: Any, y: Any, sample_weight: Any, path: Path) -> Source:
     """Copy the features of a source to a file of numbers."""
+    blocks = _blocks(X, y, sample_weight)
+    if (first := next(blocks, None)) is None:
+        raise ValueError(_NO_ROWS)
+    names, count = first[0], 0
     labels: list[Any] = []
     weights: list[Any] = []
-    writer: RowWriter | None = None
-    names, count = None, 0
-    try:
-        for number, block in enumerate(_blocks(X, y, sample_weight)):
-            own, rows, y_part, w_part = block
-            if writer is None:
-                writer, names = RowWriter(path, rows.dtype), own
+    with RowWriter(path, first[1].dtype) as writer:
+        for number, block in enumerate(chain([first], blocks)):
             _check_block(f"Block {number} (from row {count})", block, names, writer.width)
+            _, rows, y_part, weight_part = block
             _check_finite(rows, count, names)
             writer.write(rows)
             labels.append(y_part)
-            weights.append(w_part)
+            weights.append(weight_part)
             count += len(rows)
-    finally:
-        if writer is not None:
-            writer.__exit__()
-    if writer is None or not count:
-        raise ValueError("X has no block of rows: there is nothing to learn from.")
-    if any(part is None for part in weights) and any(part is not None for part in weights):
+    if not count:
+        raise ValueError(_NO_ROWS)
+    if len({part is None for part in weights}) > 1:
         raise ValueError("Some blocks have weights and some do not: give weights to all, or to none.")
     weight = None if weights[0] is None else np.concatenate(weights)
-    return Source(_stored(writer.rows()), np.concatenate(labels), weight, names)
+    return Source(StoredRows(writer.rows()), np.concatenate(labels), weight, names)
 
 
-def _blocks(X: Any, y: Any, sample_weight: Any) -> Iterator[Block]:
+def _blocks(X: Any, y: Any, sample_weight: Any) -> Iterator[LabelledBlock]:
     if not isinstance(X, str | Path):
         if y is not None or sample_weight is not None:
             raise ValueError(
@@ -185,21 +181,24 @@ def _blocks(X: Any, y: Any, sample_weight: Any) -> Iterator[Block]:
             f'Use fit({str(X)!r}, "target").'
         )
     if sample_weight is not None and not isinstance(sample_weight, str):
-        raise ValueError("sample_weight must be the name of a column when X is a file, or None.")
+        raise ValueError(
+            "sample_weight must be the name of a column of weights, or None, when X is a file; got "
+            f"{type(sample_weight).__name__}."
+        )
     return _file_blocks(Path(X), y, sample_weight, None, BLOCK_ROWS)
 
 
-def _check_block(where: str, block: Block, names: list[str] | None, width: int) -> None:
+def _check_block(where: str, block: LabelledBlock, names: list[str] | None, width: int) -> None:
     own, rows, y, weight = block
     if y is None or len(y) != len(rows):
         has = "no labels" if y is None else f"{len(y)} labels"
-        raise ValueError(f"{where} has {len(rows)} rows and {has}: there must be one for each row.")
+        raise ValueError(f"{where} has {len(rows)} rows and {has}: each row needs one.")
     if weight is not None and len(weight) != len(rows):
-        raise ValueError(f"{where} has {len(rows)} rows and {len(weight)} weights.")
+        raise ValueError(f"{where} has {len(rows)} rows and {len(weight)} weights: each row needs one.")
     if width not in (0, rows.shape[1]):
-        raise ValueError(f"{where} has {rows.shape[1]} columns, those before it {width}.")
+        raise ValueError(f"{where} has {rows.shape[1]} columns, but the blocks before it have {width}.")
     if own != names:
-        raise ValueError(f"{where} has columns {own}, those before it {names}: they must agree.")
+        raise ValueError(f"{where} has the columns {own}, but the blocks before it have {names}.")
 
 
 def _check_finite(block: Array, first: int, names: list[str] | None) -> None:
@@ -217,7 +216,7 @@ def _check_finite(block: Array, first: int, names: list[str] | None) -> None:
         )
 
 
-def _checked_blocks(X: Iterable[Any]) -> Iterator[Block]:
+def _checked_blocks(X: Iterable[Any]) -> Iterator[LabelledBlock]:
     for number, block in enumerate(X):
         if not isinstance(block, tuple | list) or len(block) not in (2, 3):
             raise ValueError(
@@ -226,23 +225,22 @@ def _checked_blocks(X: Iterable[Any]) -> Iterator[Block]:
         rows, y, *rest = block
         for name, values in zip(("X", "y", "weight"), block, strict=False):
             refuse_odd(f"{name} of block {number}", values)
-        columns = getattr(rows, "columns", None)
-        names = None if columns is None else [str(name) for name in columns]
         try:
             numbers = np.asarray(rows)
             if numbers.dtype not in (np.float32, np.float64):
                 numbers = numbers.astype(np.float64)
         except (TypeError, ValueError):
-            raise ValueError(f"Block {number} holds something that is no number.") from None
+            raise ValueError(f"X of block {number} must hold numbers only.") from None
         if numbers.ndim != 2:
             raise ValueError(f"Block {number} must have two dimensions; its shape is {numbers.shape}.")
-        yield names, numbers, np.asarray(y), np.asarray(rest[0], dtype=np.float64) if rest else None
+        weight = np.asarray(rest[0], dtype=np.float64) if rest else None
+        yield frame_names(rows), numbers, np.asarray(y), weight
 
 
 def _file_blocks(
     path: Path, target: str | None, weight: str | None, names: list[str] | None, rows: int
-) -> Iterator[Block]:
-    """Read the files of a path; all must have the same columns, at least ``names`` if given."""
+) -> Iterator[LabelledBlock]:
+    """Read the files of a path; all must have the same columns, or at least those in ``names``."""
     import polars as pl
 
     from aucmax.reading.frames import check_names
@@ -251,7 +249,7 @@ def _file_blocks(
     first, others = names, [name for name in (target, weight) if name is not None]
     for file in _files(path):
         known = column_names(file)
-        check_names(known, others, "was given as target or weight", f"{file}")
+        check_names(known, others, "is named as the target or weight", f"{file}")
         wanted = [name for name in known if name not in others]
         first = wanted if first is None else first
         _check_columns(file, wanted, first, names is not None)
@@ -259,8 +257,9 @@ def _file_blocks(
             for name in first:
                 if not (batch.schema[name].is_numeric() or batch.schema[name] == pl.Boolean):
                     raise ValueError(
-                        f"Column {name!r} of {file} is no number ({batch.schema[name]}): drop it, or "
-                        "use fit_table, which handles text, categories and missing values."
+                        f"Column {name!r} of {file} must hold numbers; it is of type "
+                        f"{batch.schema[name]}. Drop it, or use fit_table, which handles text, "
+                        "categories and missing values."
                     )
             features = batch.select(pl.col(first).cast(pl.Float64)).to_numpy()
             labels = None if target is None else batch[target].to_numpy()

@@ -1,4 +1,4 @@
-"""Rows in files: read a block at a time, and scaled when they are read."""
+"""Rows in files, read a block at a time and scaled when they are read."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class FileRows:
 
 
 class MappedRows:
-    """Rows of a mapped array, copied from the mapping: the file may hold something else by now.
+    """Rows of a mapped array. They are copied from the mapping: the file may have changed since.
 
     Pages of a shared mapping are returned to the system after each read, so that they do not count as
     memory of this process. Pages of a private mapping (mode "c") may have been changed: they stay.
@@ -100,7 +100,7 @@ class MappedRows:
 
 
 def _shared_mapping(X: np.memmap[Any, Any]) -> mmap.mmap | None:
-    """Return the mapping below contiguous rows whose pages hold what the file does, if there is one."""
+    """Return the mapping of contiguous rows if its pages hold what the file holds, else None."""
     base: Any = X
     while isinstance(base, np.ndarray):
         base = base.base
@@ -123,7 +123,7 @@ class RowWriter:
 
     @property
     def width(self) -> int:
-        """The number of columns written; 0 before the first block."""
+        """Return the number of columns written; 0 before the first block."""
         return self._shape[1]
 
     def write(self, block: Array) -> None:
@@ -151,9 +151,10 @@ class StoredRows:
     Parameters
     ----------
     storage : FileRows or MappedRows
-    dtype : dtype of the blocks
-    keep : array of int, optional
-        The row numbers to use; all by default.
+    dtype : dtype of the blocks, optional
+        That of the storage by default.
+    index : array of int, optional
+        The numbers of the rows to use; all by default.
     scalers : fitted transformers, applied one after the other
     """
 
@@ -162,13 +163,13 @@ class StoredRows:
     def __init__(
         self,
         storage: Storage,
-        dtype: npt.DTypeLike = np.float64,
-        keep: npt.NDArray[np.intp] | None = None,
+        dtype: npt.DTypeLike | None = None,
+        index: npt.NDArray[np.intp] | None = None,
         scalers: tuple[Any, ...] = (),
     ) -> None:
-        self.storage, self.dtype = storage, np.dtype(dtype)
-        self._keep, self._scalers = keep, scalers
-        count = storage.shape[0] if keep is None else keep.size
+        self.storage, self.dtype = storage, np.dtype(storage.dtype if dtype is None else dtype)
+        self._index, self._scalers = index, scalers
+        count = storage.shape[0] if index is None else index.size
         self.shape: tuple[int, int] = (count, width_after(scalers, storage.shape[1]))
 
     @property
@@ -176,7 +177,7 @@ class StoredRows:
         return self.storage.nbytes
 
     def __getitem__(self, index: Any) -> Array:
-        out = np.asarray(self.storage[index if self._keep is None else self._keep[index]])
+        out = np.asarray(self.storage[index if self._index is None else self._index[index]])
         if self._scalers and not len(out):  # scalers refuse empty arrays
             return np.empty((0, self.shape[1]), self.dtype)
         for scaler in self._scalers:
@@ -188,14 +189,14 @@ class StoredRows:
             yield part, self[part]
 
     def take(self, index: npt.NDArray[np.intp]) -> StoredRows:
-        keep = index if self._keep is None else self._keep[index]
-        return StoredRows(self.storage, self.dtype, keep, self._scalers)
+        index = index if self._index is None else self._index[index]
+        return StoredRows(self.storage, self.dtype, index, self._scalers)
 
     def astype(self, dtype: npt.DTypeLike) -> StoredRows:
-        return StoredRows(self.storage, dtype, self._keep, self._scalers)
+        return StoredRows(self.storage, dtype, self._index, self._scalers)
 
     def scaled(self, scaler: Any) -> StoredRows:
-        return StoredRows(self.storage, self.dtype, self._keep, (*self._scalers, scaler))
+        return StoredRows(self.storage, self.dtype, self._index, (*self._scalers, scaler))
 
     def standard_scaler(self, weight: Array) -> StandardScaler:
         scaler, equal, share = new_standard_scaler(), not np.ptp(weight), weight / weight.max()
@@ -208,7 +209,7 @@ class StoredRows:
 
 
 def _scaled_block(scaler: Any, block: Array) -> Array:
-    """Transform a block; a StandardScaler without its checks, which would take another pass."""
+    """Transform a block. A StandardScaler is applied without its checks, which cost another pass."""
     if type(scaler).__name__ != "StandardScaler":
         return np.asarray(scaler.transform(block))
     centred = block - scaler.mean_ if scaler.with_mean else block

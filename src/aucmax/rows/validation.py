@@ -1,4 +1,4 @@
-"""Checks of the arrays a user passes. Each error says what was expected, what came and what to try.
+"""Check the arrays that a user passes.
 
 Errors number rows and columns from 0, as NumPy and pandas index them, and count every row that was
 passed, rows of weight 0 included.
@@ -16,6 +16,7 @@ import numpy as np
 
 from aucmax.rows.interface import Rows, is_sparse, values_of
 from aucmax.runtime.parameters import LARGEST
+from aucmax.runtime.scalars import is_missing, is_number
 
 Array = np.ndarray[Any, Any]
 
@@ -34,7 +35,7 @@ _TABLE_MODEL = "or use aucmax.TableModel, which handles missing values, text and
 
 
 def check_rows(estimator: Any, X: Any, y: Any = "no_validation", *, reset: bool = True) -> Any:
-    """Return X as a float array or CSR matrix, and y where it is passed.
+    """Return X as a float array or CSR matrix, and y if it is passed.
 
     Works as scikit-learn's ``validate_data``, which records or compares the columns, but names the
     column and row of a bad entry. Rows that come in blocks were checked when they were read.
@@ -65,11 +66,11 @@ def check_rows(estimator: Any, X: Any, y: Any = "no_validation", *, reset: bool 
             raise
         kind = TypeError if isinstance(error, TypeError) else ValueError
         both = "inconsistent numbers of samples" in str(error)
-        what = "X and y must have as many rows" if both else "X must be a table of numbers"
+        what = "X and y must have the same number of rows" if both else "X must be a table of numbers"
         raise kind(f"{what}: {error}") from None
     rows, *rest = checked if isinstance(checked, tuple) else (checked,)
     rows = _canonical(rows) if is_sparse(rows) else rows
-    _check_finite(rows, _column_names(X))
+    _check_finite(rows, frame_names(X))
     return (rows, *rest) if rest else rows
 
 
@@ -130,10 +131,10 @@ def refuse_odd(name: str, values: Any) -> None:
     if np.ma.isMaskedArray(values) and np.ma.is_masked(values):
         where = np.argwhere(np.ma.getmaskarray(values))
         row, *column = where[0].tolist() if values.ndim else [0]
-        place = f"row {row}" + "".join(f", column {each}" for each in column[:1])
+        first = f"row {row}" + "".join(f", column {each}" for each in column[:1])
         raise ValueError(
             f"{name} is a masked array, and masks are not supported; the first masked entry is in "
-            f"{place} ({len(where)} in all). Fill them with {name}.filled(value), or drop these rows."
+            f"{first} ({len(where)} in all). Fill them with {name}.filled(value), or drop these rows."
         )
     if isinstance(values, list | tuple):
         try:
@@ -148,7 +149,7 @@ def refuse_odd(name: str, values: Any) -> None:
 
 def _refuse_odd_columns(X: Any) -> None:
     """Refuse a frame with a column of times or complex numbers, and name the column."""
-    names = _column_names(X)
+    names = frame_names(X)
     for index, dtype in enumerate([] if names is None else getattr(X, "dtypes", [])):
         kind = getattr(dtype, "kind", "")
         if hasattr(dtype, "is_temporal") and dtype.is_temporal():
@@ -180,7 +181,8 @@ def _forget(estimator: Any) -> None:
         delattr(estimator, name)
 
 
-def _column_names(X: Any) -> list[str] | None:
+def frame_names(X: Any) -> list[str] | None:
+    """Return the column names of a frame as text; None for anything else."""
     columns = getattr(X, "columns", None)
     return None if columns is None else [str(name) for name in columns]
 
@@ -191,7 +193,7 @@ def _column(index: int, names: list[str] | None) -> str:
 
 def _refuse_text(X: Any) -> None:
     """Refuse text, dates and numbers too large for float64, and name their column and row."""
-    names = _column_names(X)
+    names = frame_names(X)
     if names is not None and hasattr(X, "iloc"):
         columns = [X.iloc[:, i] for i in range(len(names))]
     elif names is not None and hasattr(X, "get_columns"):
@@ -201,7 +203,7 @@ def _refuse_text(X: Any) -> None:
         columns = list(table.T) if table.ndim == 2 else []
     for index, values in enumerate(columns):
         for row, value in enumerate(np.asarray(values, dtype=object)):
-            if isinstance(value, str | bytes | date | np.datetime64) and not _is_number(value):
+            if isinstance(value, str | bytes | date | np.datetime64) and not is_number(value):
                 kind = "text" if isinstance(value, str | bytes) else "a date"
                 raise ValueError(
                     f"X has {kind} in {_column(index, names)} (row {row}: {value!r}), but features "
@@ -213,14 +215,6 @@ def _refuse_text(X: Any) -> None:
                     f"X has a number beyond 1.8e308 in {_column(index, names)} (row {row}), which "
                     "float64 does not hold. Divide the column, or take its logarithm."
                 ) from None
-
-
-def _is_number(value: Any) -> bool:
-    try:
-        float(value)
-    except (TypeError, ValueError):
-        return False
-    return True
 
 
 def _canonical(X: Any) -> Any:
@@ -279,7 +273,7 @@ def check_labels(y: Any, name: str = "y") -> None:
     if isinstance(labels.dtype, np.dtype) and labels.dtype.kind in "biuUS":
         return
     flat = np.asarray(labels, dtype=object).ravel()
-    bad = [row for row, label in enumerate(flat) if _is_missing(label)]
+    bad = [row for row, label in enumerate(flat) if is_missing(label)]
     if bad:
         raise ValueError(
             f"Input {name} contains NaN: row {bad[0]} has no label ({len(bad)} such rows). "
@@ -305,13 +299,3 @@ def check_classes(y: Array) -> None:
         if y.dtype == object:
             todo += ". Convert its Python objects with y.astype(int) or y.astype(str)"
         raise type(error)(f"{error} {todo}.") from None
-
-
-def _is_missing(label: Any) -> bool:
-    """Whether a label is None, NaN, NaT or pandas' NA, which is neither equal nor unequal to itself."""
-    if label is None:
-        return True
-    try:
-        return bool(label != label)
-    except (TypeError, ValueError):
-        return "NA" in type(label).__name__

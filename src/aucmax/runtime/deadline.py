@@ -1,4 +1,4 @@
-"""The moment at which a fit has to take the best it has."""
+"""Deadlines: the moment at which a fit has to return the best result it has."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["NEVER", "Deadline", "OutOfTimeError"]
 
 
 class OutOfTimeError(Exception):
-    """Work was stopped by its deadline before it came to a result."""
+    """The deadline passed before the work had any result."""
 
 
 class Deadline:
@@ -25,18 +25,19 @@ class Deadline:
 
     @property
     def limited(self) -> bool:
-        """Whether there is an end at all."""
+        """Return whether there is a deadline at all."""
         return self._end < math.inf
 
     def left(self) -> float:
-        """Seconds left, 0 when it is over."""
+        """Return the seconds left; 0 when the time is over."""
         return max(0.0, self._end - time.monotonic())
 
     def over(self) -> bool:
+        """Return whether the time is over."""
         return time.monotonic() >= self._end
 
     def part(self, share: float) -> Deadline:
-        """A deadline that ends when a share of the time left is over."""
+        """Return a deadline after a share of the time left."""
         return Deadline(share * self.left()) if self.limited else self
 
 

@@ -1,10 +1,11 @@
-"""What a result was computed with: versions, processor, threads, memory."""
+"""Describe what a result was computed with: versions, processor, threads, memory."""
 
 from __future__ import annotations
 
 import os
 import platform
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -13,10 +14,10 @@ from typing import Any
 PACKAGES = ("aucmax", "numpy", "scipy", "scikit-learn", "numba", "threadpoolctl")
 
 
-def versions() -> dict[str, str]:
-    """Return the versions of Python and of the packages that affect a result."""
-    found = {"python": platform.python_version()} | dict.fromkeys(PACKAGES, "source tree")
-    for name in PACKAGES:
+def versions(packages: Sequence[str] = PACKAGES) -> dict[str, str]:
+    """Return the versions of Python and of some packages, by default those that affect a result."""
+    found = {"python": platform.python_version()} | dict.fromkeys(packages, "source tree")
+    for name in packages:
         with suppress(PackageNotFoundError):
             found[name] = version(name)
     return found
@@ -46,7 +47,7 @@ def _processor() -> str:
 
 
 def peak_gib() -> float | None:
-    """Return the largest resident memory of this process so far; None on Windows."""
+    """Return the largest resident memory of this process so far, in GiB; None on Windows."""
     if sys.platform == "win32":
         return None
     import resource

@@ -1,4 +1,4 @@
-"""How much memory there is, how much a fit may use, and errors that say what ran short."""
+"""Memory: how much is free, how much a fit may use, and errors when it runs out."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import Any
 
-#: The share of free memory that a fit uses unless it is given a limit.
+#: The share of free memory that a fit uses unless max_memory sets a limit.
 FREE_SHARE = 0.8
 
 #: Address space that work takes in addition to its arrays (measured with OpenBLAS on Linux). Libraries
@@ -42,7 +42,7 @@ def parse_bytes(value: int | float | str) -> int:
             return int(float(match[1]) * step)
     elif isinstance(value, Real) and not isinstance(value, bool) and 0 < value < float("inf"):
         return int(value)
-    raise ValueError(f'max_memory must be bytes or text such as "4GB"; got {value!r}.')
+    raise ValueError(f'max_memory must be a number of bytes, or text such as "4GB"; got {value!r}.')
 
 
 def format_bytes(number: int) -> str:
@@ -129,7 +129,7 @@ def _take_libraries(what: str) -> None:
 
 @contextmanager
 def guarded_memory(what: str, model: Any, X: Any) -> Iterator[None]:
-    """Refuse work without room for its threads; if memory runs out, say what it was needed for."""
+    """Refuse work without room for its threads; if memory runs out, name the work in the error."""
     try:
         if free_address_space() is not None:
             _take_libraries(what)
@@ -143,7 +143,7 @@ def guarded_memory(what: str, model: Any, X: Any) -> Iterator[None]:
 
 
 def is_memory_error(error: BaseException) -> bool:
-    """Whether an error means that the system had no memory left."""
+    """Return whether an error means that the system had no memory left."""
     if isinstance(error, RuntimeError):
         return "can't start new thread" in str(error)
     if isinstance(error, ImportError):
@@ -175,7 +175,7 @@ def _ran_out(what: str, model: Any, X: Any, error: BaseException) -> str:
 
 
 def _wanted(error: BaseException) -> str:
-    """Return what could not be allocated, as far as the error says."""
+    """Return what could not be allocated, as far as the error names it."""
     shape, dtype = getattr(error, "shape", None), getattr(error, "dtype", None)
     if shape is None or dtype is None:
         return "a new thread" if isinstance(error, RuntimeError) else "what was needed next"
@@ -204,28 +204,29 @@ def _free_memory() -> int | None:
 class Budget:
     """The memory that a fit may use: ``max_memory``, or four fifths of what is free when it begins.
 
-    This is the one policy. Rows, landmarks, the solver's vectors and kernel values all count against
-    it.
+    Rows, landmarks, the solver's vectors and kernel values all count against it.
 
     >>> Budget.of("4GB").total
     4000000000
     """
 
     total: int
-    given: bool
+    set_by_user: bool
 
     @classmethod
     def of(cls, max_memory: int | str | None = None) -> Budget:
+        """Return the budget for a value of ``max_memory``; None allows a share of the free memory."""
         if max_memory is not None:
             return cls(parse_bytes(max_memory), True)
         free = available_bytes()
         return cls(2**62 if free is None else int(FREE_SHARE * free), False)
 
     def require(self, what: str, needed: int, advice: str) -> None:
-        """Refuse work that needs more, before it starts."""
+        """Refuse work, before it starts, that needs more memory than the budget."""
         if needed > self.total:
-            limit = "is the limit set by max_memory" if self.given else "may be used of what is free"
+            free = "may be used of what is free"
+            limit = "is the limit set by max_memory" if self.set_by_user else free
             raise NoMemoryError(
                 f"{what} needs {format_bytes(needed)}, and {format_bytes(self.total)} {limit}. {advice}"
-                f"{', or raise max_memory' if self.given else ''}."
+                f"{', or raise max_memory' if self.set_by_user else ''}."
             )

@@ -1,4 +1,4 @@
-"""Write files as a whole or not at all, one writer of a file at a time.
+"""Write each file as a whole or not at all, by one writer at a time.
 
 Every output of the package goes through :func:`replacing`. It writes a new file next to the output,
 ``.OUTPUT.RANDOM.part``, and renames it. The file is always created, so no link at its name is followed,
@@ -85,6 +85,12 @@ def scratch_folder(path: Path | None = None) -> Iterator[Path]:
         shutil.rmtree(part, ignore_errors=True)
         if lock >= 0:
             os.close(lock)
+
+
+def check_folder(path: Path) -> None:
+    """Refuse an output, before any work, whose folder does not exist."""
+    if not path.absolute().parent.is_dir():
+        raise FileNotFoundError(f"There is no folder {path.parent} to save {path.name} in.")
 
 
 def find_target(path: Path) -> Path | None:

@@ -1,6 +1,6 @@
-"""Parameters declared once: what each may be, how an error words it, how documentation shows it.
+"""Declare once what each parameter may be, for checks, error messages and documentation.
 
-An estimator has one table of its parameters, by :func:`declare`::
+An estimator declares its parameters in one table::
 
     @declare(C=(AUTO, Number()), solver=OneOf("newton", "sgd"))
     class Model(BaseEstimator): ...
@@ -111,7 +111,7 @@ class Fulfils:
 
 
 def is_flag(value: Any) -> bool:
-    """Whether a value is True or False, or 1 or 0 in their place."""
+    """Return whether a value is True or False, or stands for one as 1 or 0."""
     return isinstance(value, bool | np.bool_) or (isinstance(value, Integral) and value in (0, 1))
 
 
@@ -175,7 +175,7 @@ COUNT = Number(low=1, closed=True, integer=True)
 VERBOSE = (FLAG, Number(closed=True, integer=True))
 GRID = Fulfils("a list of rising positive numbers", "list of rising numbers", _grid_fault)
 PATH = Fulfils("the path of a file", "path", _path_fault)
-BYTES = Fulfils('bytes or text such as "4GB"', 'int or text such as "4GB"', _bytes_fault)
+BYTES = Fulfils('a number of bytes, or text such as "4GB"', 'int or text such as "4GB"', _bytes_fault)
 POINTS = Fulfils("a dense array of shape (v, d)", "array of shape (v, d)", _points_fault)
 NAMES = Fulfils("a list of column names", "sequence of str", _names_fault)
 #: Checked where they are used.
@@ -186,7 +186,7 @@ ESTIMATOR = Fulfils("an estimator", "estimator or None", _anything)
 
 
 def is_auto(value: Any) -> bool:
-    """Whether a parameter is left at "auto"; arrays compare by entry and are not."""
+    """Return whether a parameter is "auto"; an array, which compares entry by entry, is not."""
     return isinstance(value, str) and value == "auto"
 
 

@@ -1,4 +1,4 @@
-"""A live line for a running fit, made from the records of its solver."""
+"""Show the progress of a fit on one line, from the records of its solver."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _WIDTH = 20
 
 
 class LiveLine(AbstractContextManager["LiveLine"]):
-    """Show each record: in place on a terminal, and line by line elsewhere."""
+    """Show each record: over the last one on a terminal, on a line of its own elsewhere."""
 
     def __init__(self, describe: Callable[[Any], str], stream: TextIO | None = None) -> None:
         self._describe, self._stream, self._used = describe, stream or sys.stderr, False
@@ -56,7 +56,7 @@ def _describe(objective: float, gap: float, auc: float, tol: float) -> str:
 
 
 def describe_epoch(record: EpochRecord, epochs: int, traced: str = "") -> str:
-    """Describe an epoch, with the time left if the others take as long."""
+    """Describe an epoch, with the time left if the remaining ones take as long."""
     left = record.seconds / record.epoch * (epochs - record.epoch)
     auc = "" if record.auc is None else f", {traced}AUC {record.auc.mean():.5f}"
     return f"epoch {record.epoch} of {epochs}{auc}, {record.seconds:.1f} s, {left:.0f} s left"

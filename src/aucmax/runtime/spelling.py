@@ -1,4 +1,4 @@
-"""Names as users type them."""
+"""Find the name that a user meant."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from difflib import get_close_matches
 
 
 def nearest(name: object, known: Iterable[str], cutoff: float = 0.6) -> str | None:
-    """Return the known name most like this one in any case; None if none is like it."""
+    """Return the known name most like this one, ignoring case; None if none is similar."""
     spelled = {each.lower(): each for each in known}
     near = get_close_matches(str(name).lower(), spelled, n=1, cutoff=cutoff)
     return spelled[near[0]] if near else None

@@ -39,7 +39,7 @@ def over_blocks(
         with one_blas_thread():
             work(rows)
 
-    with one_blas_thread():  # threads of BLAS would split a block in places that depend on its size
+    with one_blas_thread():  # threads of BLAS would split a block at points that depend on its size
         if workers <= 1:
             for block in blocks:
                 work(block)
@@ -88,7 +88,7 @@ class Scratch(local):
 
 
 def start_threads() -> None:
-    """Let all threads that work is spread over call BLAS at once, so that each has its buffer."""
+    """Call BLAS from all worker threads at once, so that each has its buffer."""
     count, block = thread_count(), np.ones((256, 256))
     meeting = Barrier(count)
 
@@ -172,7 +172,7 @@ _around: ContextVar[ref[one_blas_thread] | None] = ContextVar("_around", default
 
 
 class one_blas_thread:  # noqa: N801  (used as a function)
-    """A context in which BLAS, and work over blocks, use the calling thread only: it is one of several.
+    """A context in which BLAS, and work over blocks, use only the calling thread, one of several.
 
     A thread started inside enters a context of its own if it is to use one thread only. CPython may
     raise KeyboardInterrupt before the first line of ``__exit__``; BLAS is then restored when the

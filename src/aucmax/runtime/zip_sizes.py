@@ -1,4 +1,4 @@
-"""Check the sizes that arrays in zip files declare against the bytes that are there."""
+"""Compare the sizes that arrays in zip files declare with the bytes that the files hold."""
 
 from __future__ import annotations
 

@@ -121,7 +121,7 @@ def make_preprocessor(columns: Sequence[Column]) -> ColumnTransformer:
     """
     numbers, categories = used(columns, _NUMERIC), used(columns, _CATEGORY)
     if not columns:
-        raise TableError("The table has no column besides the target to learn from.")
+        raise TableError("The table has no column to learn from except the target.")
     if not numbers and not categories:
         reasons = "; ".join(f"{column['name']!r} is {column['treatment']}" for column in columns[:5])
         raise TableError(f"No column is left to learn from: {reasons}.")
@@ -135,7 +135,7 @@ def make_preprocessor(columns: Sequence[Column]) -> ColumnTransformer:
     for column, named in zip(categories, levels, strict=True):
         seen = [level for level in named if level != RARE]
         table[column["name"]] = [seen[i % len(seen)] for i in range(height)]
-    # Columns are given by position: scikit-learn searches for each name in the list of all.
+    # Columns are selected by position: by name, scikit-learn would search the list of all for each.
     parts: list[tuple[str, Any, list[int]]] = []
     if numbers:
         imputer = SimpleImputer(strategy="median", add_indicator=True)

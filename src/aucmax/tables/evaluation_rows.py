@@ -34,7 +34,7 @@ class EvaluationRows:
 
     @property
     def weighted(self) -> bool:
-        """Whether the weights differ."""
+        """Return whether the weights differ."""
         return bool(np.ptp(self.weight))
 
 

@@ -50,31 +50,24 @@ def fit_table(
     (['no', 'yes'], True)
     """
     with located(table):
-        return fit_training_table(*_open(table, target, positive, drop, weight, group, params))
+        return fit_training_table(
+            *_open(table, target, drop, weight, group, positive=positive, **params)
+        )
 
 
-def plan_table(
-    table: Any,
-    target: str,
-    *,
-    positive: Any = None,
-    drop: Sequence[str] = (),
-    weight: str | None = None,
-    group: str | None = None,
-    **params: Any,
-) -> Plan:
+def plan_table(table: Any, target: str, **params: Any) -> Plan:
     """Return the memory and time that :func:`fit_table` would need, without the fit.
 
     It takes the parameters of :func:`fit_table`, reads the table and prepares its columns.
     """
     with located(table):
-        model, training = _open(table, target, positive, drop, weight, group, params)
+        model, training = _open(table, target, **params)
         prepared = prepare_table(model, training.X, training)
     return make_search(model, prepared.folds).plan(prepared.rows)
 
 
 def _open(
-    table: Any, target: str, positive: Any, drop: Sequence[str], weight: Any, group: Any, params: Any
+    table: Any, target: str, drop: Any = (), weight: Any = None, group: Any = None, **params: Any
 ) -> tuple[TableModel, TrainingTable]:
     """Read a table, check the columns that are named, and separate them from the features."""
     began = time.perf_counter()
@@ -95,7 +88,7 @@ def _open(
     if target in drop:
         raise TableError(f"Column {target!r} cannot be both the target and dropped.")
     named = {name for name in special.values() if name is not None}
-    model = TableModel(positive=positive, drop=tuple(n for n in drop if n not in named), **params)
+    model = TableModel(drop=tuple(name for name in drop if name not in named), **params)
     weights = None if weight is None else row_weights(frame[weight])
     groups = None if group is None else frame[group]
     digest = file_hash(table) if is_file else None

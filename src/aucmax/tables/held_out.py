@@ -1,4 +1,4 @@
-"""What a model learns from held-out scores: its calibrator, threshold and AUC."""
+"""Learn the calibrator, threshold and AUC of a model from held-out scores."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Take frames by the names of their columns, and arrays by position, as columns ``x0``, ``x1``, ..."""
+"""Make frames of inputs: frames have column names, columns of arrays become ``x0``, ``x1``, ..."""
 
 from __future__ import annotations
 

@@ -98,7 +98,7 @@ def _label_series(y: Any, name: str) -> pl.Series:
 
 
 def _find(labels: list[Any], wanted: Any) -> int | None:
-    """Return the index of a label, which may be given as text: "1" for 1.0, "true" for True."""
+    """Return the index of a label, which may be text: "1" for 1.0, "true" for True."""
     if not isinstance(wanted, str) and np.ndim(wanted):
         raise TypeError(f"positive must be one label; got {wanted!r}.")
     for i, label in enumerate(labels):

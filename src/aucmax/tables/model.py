@@ -85,7 +85,7 @@ class TableModel(ClassifierMixin, BaseEstimator):
     max_levels
         The largest number of features of a category; further levels, the rarest, are pooled.
     cv
-        The number of shuffled, stratified folds (with groups kept together), or a splitter.
+        The number of shuffled, stratified folds (rows of a group stay in one fold), or a splitter.
     calibration
         How scores become probabilities; isotonic needs a thousand positives or more.
     aim
@@ -240,7 +240,7 @@ class TableModel(ClassifierMixin, BaseEstimator):
 
     @property
     def reading_schema(self) -> dict[str, Any]:
-        """The columns that the model needs, with the types in which to read them from a text file."""
+        """Return the columns that the model needs, with the types to read them from a text file in."""
         check_is_fitted(self, "columns_")
         return table_columns.reading_schema(self.columns_)
 

@@ -28,7 +28,7 @@ _WRITTEN = {
 def profile_columns(
     frame: pl.DataFrame, *, rare_level: int | str = "auto", max_levels: int = 50
 ) -> list[Column]:
-    """Decide what to do with each column; return a dict for each, as :class:`TableModel` documents."""
+    """Decide what to do with each column; return a dict for each, as in ``TableModel.columns_``."""
     fewest = max(10, -(-frame.height // 1000)) if rare_level == "auto" else int(rare_level)
     return [_dropped(series) | _profile(series, fewest, max_levels) for series in frame]
 
@@ -91,7 +91,7 @@ def _reason_to_drop(series: pl.Series, values: pl.Series) -> str | None:
             f"dropped as a row number: its values run from {low:.0f} to {high:.0f} without repetition; "
             "write it with decimals to keep it"
         )
-    return "dropped as an identifier: all values are unique, and its name says id; rename to keep it"
+    return "dropped as an identifier: all values are unique, and its name ends in id; rename to keep it"
 
 
 def _profile_text(text: pl.Series, fewest: int, max_levels: int) -> Column:

@@ -23,7 +23,7 @@ _COMPILING = threading.Lock()
 
 
 def run(name: str, *arguments: Any) -> Any:
-    """Call the loop ``name`` of ``loops``."""
+    """Call the loop ``name`` of ``loops``, and compile it first if its arguments have new types."""
     loop, typeof = _loop(name)
     if typeof is not None:
         types = tuple(typeof(argument) for argument in arguments)

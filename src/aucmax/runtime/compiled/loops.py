@@ -1,4 +1,4 @@
-"""The loops that numba compiles.
+"""Loops to be compiled by numba.
 
 Each takes random choices as indices, changes ``w``, means and buffers in place, and returns a few
 numbers. ``twins`` holds the same functions in NumPy; results agree up to the order of sums. Rows are
@@ -97,8 +97,10 @@ def pair_sgd_grid(
 def oam(
     X: Array, positive: Array, slots: Array, w: Array, buffers: Buffers, counts: Counts, C: float
 ) -> Counts:
-    """Buffer each row at ``slots[s]`` (unless that is -1), and take a passive-aggressive step against
-    each buffered row of the other class. Returns the new ``counts`` of rows seen in each class.
+    """Take a passive-aggressive step for each row against each buffered row of the other class.
+
+    A row is first buffered at ``slots[s]``, unless that is -1. Returns the new ``counts`` of rows seen
+    in each class.
     """
     (pos_buffer, neg_buffer), (n_pos, n_neg) = buffers, counts
     d, narrow = w.size, np.zeros(1, w.dtype)  # which converts numbers to the dtype of w
@@ -132,7 +134,7 @@ def oam(
 def solam(
     X: Array, positive: Array, w: Array, mean: Array, scalars: Array, t: int, total: float, sizes: Sizes
 ) -> tuple[int, float]:
-    """For each row, take a descent step in (w, a, b) and an ascent step in alpha, then project.
+    """Take, for each row, a descent step in (w, a, b) and an ascent step in alpha, then project.
 
     ``scalars`` holds a, b, alpha and the share of positives so far. ``mean`` is the average of w,
     weighted by step sizes, whose sum is ``total``. Returns the new ``t`` and ``total``.
@@ -180,8 +182,7 @@ def solam(
 
 
 def thin_scores(matrix: Array, coef: Array, out: Array, first: int, last: int) -> None:
-    """Set ``out[:, i] = coef @ matrix[i]`` for rows ``first`` to ``last``, summed in the dtype of
-    ``coef``.
+    """Set ``out[:, i] = coef @ matrix[i]`` for rows ``first`` to ``last``, in the dtype of ``coef``.
 
     Four problems at a time share one read of a row.
     """
@@ -266,22 +267,22 @@ def exponential(raw: Array, out: Array) -> None:
             out[i, j] = part[j] * power[j]
 
 
-def manhattan(X: Array, columns: Array, factor: float, out: Array) -> None:
-    """Set ``out[i, j] = factor * sum_f |X[i, f] - columns[f, j]|``, summed in the dtype of ``out``.
+def manhattan(X: Array, points: Array, factor: float, out: Array) -> None:
+    """Set ``out[i, j] = factor * sum_f |X[i, f] - points[f, j]|``, summed in the dtype of ``out``.
 
-    Landmarks are taken 512 at a time, so that their columns stay in cache for all rows: 0.1 ns for one
-    column of one pair in float32, where SciPy's cdist takes 0.4 to 1.1 in float64.
+    Points (d, v) are taken 512 at a time, so that these stay in cache for all rows: 0.1 ns for one
+    feature of one pair in float32, where SciPy's cdist takes 0.4 to 1.1 in float64.
     """
     width = 512
     part = np.empty(width, out.dtype)
-    for first in range(0, columns.shape[1], width):
-        last = min(first + width, columns.shape[1])
+    for first in range(0, points.shape[1], width):
+        last = min(first + width, points.shape[1])
         for i in range(X.shape[0]):
             part[:] = 0
             for f in range(X.shape[1]):
-                x, column = X[i, f], columns[f, first:last]
-                for j in range(column.size):
-                    part[j] += abs(x - column[j])
+                x, feature = X[i, f], points[f, first:last]
+                for j in range(feature.size):
+                    part[j] += abs(x - feature[j])
             line = out[i, first:last]
             for j in range(line.size):
                 line[j] = factor * part[j]

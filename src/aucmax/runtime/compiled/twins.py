@@ -1,4 +1,4 @@
-"""The loops of ``loops`` in NumPy: their specification in tests, used where numba is absent."""
+"""The functions of ``loops`` in NumPy: their specification in tests, used where numba is absent."""
 
 from __future__ import annotations
 
@@ -105,5 +105,5 @@ def exponential(raw: Array, out: Array) -> None:
     np.exp(out, out=out)
 
 
-def manhattan(X: Array, columns: Array, factor: float, out: Array) -> None:
-    np.multiply(cdist(X, columns.T, "cityblock"), factor, out=out)
+def manhattan(X: Array, points: Array, factor: float, out: Array) -> None:
+    np.multiply(cdist(X, points.T, "cityblock"), factor, out=out)

@@ -1,4 +1,4 @@
-"""Checks of rows that have a score each, and confidence intervals of shares of such rows."""
+"""Check the classes, scores and weights of rows before they are measured."""
 
 from __future__ import annotations
 
@@ -7,23 +7,19 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
-from scipy.special import betaincinv
 
+from aucmax.pairs import Floats, Mask
 from aucmax.rows.validation import as_floats, check_weight, refuse_odd
 
-Floats = npt.NDArray[np.float64]
-Flags = npt.NDArray[np.bool_]
 
-
-def check_scored(
+def check_scores(
     positive: Any,
     scores: Any,
     sample_weight: Any = None,
     *,
     both_classes: bool = True,
     name: str = "scores",
-) -> tuple[Flags, Floats, Floats]:
+) -> tuple[Mask, Floats, Floats]:
     """Return which rows are positive, their scores and weights, without the rows of weight 0."""
     positive, scores = check_positive(positive), check_values(name, scores)
     if scores.size != positive.size:
@@ -43,7 +39,7 @@ def check_scored(
     return positive, scores, weight
 
 
-def check_positive(positive: Any) -> Flags:
+def check_positive(positive: Any) -> Mask:
     """Return true or false for each row; refuse labels."""
     refuse_odd("positive", positive)
     try:
@@ -73,32 +69,3 @@ def check_values(name: str, values: Any) -> Floats:
             "Leave these rows out."
         )
     return numbers
-
-
-def effective_rows(weight: Floats) -> float:
-    """Return how many rows of equal weight would be as informative (Kish 1965); n if all are equal.
-
-    The unit of the weights does not matter: a survey weight of 1000 does not count as 1000 rows.
-    """
-    if not weight.size:
-        return 0.0
-    share = weight / weight.max()
-    return float(share.sum() ** 2 / (share @ share))
-
-
-def share_interval(share: float, rows: float, confidence: float) -> tuple[float, float]:
-    """Return Clopper and Pearson's (1934) exact bounds of a share of ``rows`` (effective) rows.
-
-    They cover the true share at least as often as ``confidence``. For no rows they are 0 and 1.
-
-    >>> low, high = share_interval(0.9, 20, 0.95)
-    >>> round(low, 3), round(high, 3)
-    (0.683, 0.988)
-    """
-    if not rows:
-        return 0.0, 1.0
-    tail = 0.5 * (1.0 - confidence)
-    hits = min(max(share, 0.0), 1.0) * rows
-    low = float(betaincinv(hits, rows - hits + 1.0, tail)) if hits > 0 else 0.0
-    high = float(betaincinv(hits + 1.0, rows - hits, 1.0 - tail)) if hits < rows else 1.0
-    return low, high
