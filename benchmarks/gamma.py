@@ -1,9 +1,9 @@
 """Which reading of the paper's bandwidth fits its results: 1/b, 1/(2b) or 1/(4b).
 
 The paper sets the bandwidth of the rbf kernel to b, "the average squared distance to the mean", and
-does not say how b enters. Each reading runs with the paper's protocol otherwise: standardised columns, 1600
-k-means centres, C (or lambda) by 3-fold cross-validation over its grid. NBAUC has at most 80,000 rows,
-as in Table 2; NSAUC has all, as in Table 4. Rows that are there already are not run again.
+does not say how b enters. Each reading runs with the paper's protocol otherwise: standardised columns,
+1600 k-means centres, C (or lambda) by 3-fold cross-validation over its grid. NBAUC has at most
+80,000 rows, as in Table 2; NSAUC has all, as in Table 4. Rows that are there already are not run again.
 """
 
 from __future__ import annotations
