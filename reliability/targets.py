@@ -286,7 +286,7 @@ _EVERY_ROW = 200
 _CHOICES: dict[str, tuple[Any, ...]] = {
     "kernel": ("rbf", "rbf", "laplacian", "rbf+laplacian", "polynomial", "linear"),
     "standardize": (True, True, False, "quantile"),
-    "landmarks": ("kmeans", "class-kmeans", "root-kmeans", "uniform"),
+    "landmarks": ("centroids", "kmeans", "class-kmeans", "root-kmeans", "uniform"),
     "n_landmarks": (5, 12, _EVERY_ROW),
     "C": (0.01, 1.0, 10.0, 1e4),
 }

@@ -13,18 +13,35 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from aucmax import KernelAUCClassifier, KernelRankSVM
+from aucmax.features.kernels import KernelSpec
 from aucmax.fitting import rank_svm_fit
 from aucmax.metrics import roc_auc
+from aucmax.operators import kernel_tiles
+from aucmax.operators.kernel_tiles import KernelTiles
 from aucmax.pairs import PairLoss
 from aucmax.runtime.deadline import Deadline
 from aucmax.solvers.kernel_newton import minimize_kernel
-from aucmax.solvers.options import Stopping
+from aucmax.solvers.newton import minimize
+from aucmax.solvers.options import Hooks, Stopping
 from tests import oracle
 
 
 @parametrize_with_checks([KernelRankSVM(), KernelRankSVM(kernel="polynomial", gamma=0.1)])
 def test_scikit_learn_contract(estimator, check):
     check(estimator)
+
+
+class Dense:
+    """A kernel matrix as the solver sees it."""
+
+    def __init__(self, K):
+        self.K = K
+
+    def product(self, vector):
+        return self.K @ vector
+
+    def restricted(self, rows):
+        return Dense(self.K[np.ix_(rows, rows)])
 
 
 def moons(n=200, seed=0):
@@ -43,9 +60,7 @@ def test_an_independent_optimiser_finds_no_lower_value(C, weighted):
     keep = values > 1e-10
     root = vectors[:, keep] * np.sqrt(values[keep])
     best, w = oracle.best_objective(root, y == 1, C, weight)
-    solution = minimize_kernel(
-        lambda v: K @ v, PairLoss(y == 1, weight), C, stopping=Stopping(tol=1e-9)
-    )
+    solution = minimize_kernel(Dense(K), PairLoss(y == 1, weight), C, stopping=Stopping(tol=1e-9))
     assert solution.converged
     assert solution.objective <= best * (1 + 1e-6)
     np.testing.assert_allclose(solution.scores, root @ w, atol=2e-3 * np.abs(root @ w).max())
@@ -54,7 +69,7 @@ def test_an_independent_optimiser_finds_no_lower_value(C, weighted):
 def test_at_the_minimum_coefficients_are_the_gradient():
     X, y = moons()
     K, loss = rbf_kernel(X, gamma=1.5), PairLoss(y == 1)
-    solution = minimize_kernel(lambda v: K @ v, loss, 5.0, stopping=Stopping(tol=1e-12))
+    solution = minimize_kernel(Dense(K), loss, 5.0, stopping=Stopping(tol=1e-12))
     expected = -5.0 * loss.at(solution.scores).gradient
     np.testing.assert_allclose(solution.coef, expected, atol=1e-3 * np.abs(expected).max())
 
@@ -62,7 +77,7 @@ def test_at_the_minimum_coefficients_are_the_gradient():
 def test_a_solve_ends_at_its_deadline_with_what_it_has():
     X, y = moons()
     K, loss = rbf_kernel(X, gamma=1.5), PairLoss(y == 1)
-    cut = minimize_kernel(lambda v: K @ v, loss, 5.0, stopping=Stopping(deadline=Deadline(0.0)))
+    cut = minimize_kernel(Dense(K), loss, 5.0, stopping=Stopping(deadline=Deadline(0.0)))
     assert not cut.converged
     assert not cut.history
     assert cut.objective == 5.0 * loss.at(np.zeros(len(y))).value
@@ -92,8 +107,8 @@ def test_the_reported_objective_is_that_of_the_coefficients():
 def test_recomputed_blocks_give_what_the_held_matrix_gives(monkeypatch):
     X, y = moons(600)
     held = KernelRankSVM(random_state=0).fit(X, y)
-    with pytest.warns(UserWarning, match=r"takes .*B, more than .*computed again .* s each"):
-        anew = KernelRankSVM(max_memory="10kB").fit(X, y)
+    with pytest.warns(UserWarning, match=r"takes .*B, and .*computed again .* s each"):
+        anew = KernelRankSVM(max_memory="150kB").fit(X, y)
     assert anew.objective_ == pytest.approx(held.objective_, rel=1e-6)
     np.testing.assert_allclose(
         anew.decision_function(X), held.decision_function(X), atol=1e-3 * np.abs(held.dual_coef_).max()
@@ -102,7 +117,7 @@ def test_recomputed_blocks_give_what_the_held_matrix_gives(monkeypatch):
 
 def test_what_it_costs_is_said_before_it_starts_and_it_can_be_interrupted(monkeypatch, capsys):
     X, y = moons(600)
-    model = KernelRankSVM(max_memory=1000)
+    model = KernelRankSVM(max_memory="150kB")
 
     def interrupt(*_, **__):
         raise KeyboardInterrupt
@@ -119,7 +134,7 @@ def test_what_it_costs_is_said_before_it_starts_and_it_can_be_interrupted(monkey
 def test_progress_is_shown_unasked_when_products_are_slow(capsys):
     X, y = moons()
     with pytest.warns(UserWarning, match="computed again"):
-        KernelRankSVM(max_memory=1000).fit(X, y)
+        KernelRankSVM(max_memory="150kB").fit(X, y)
     assert re.search(r"product \d+: objective", capsys.readouterr().err)
     KernelRankSVM().fit(X, y)
     assert capsys.readouterr().err == ""
@@ -191,3 +206,102 @@ def test_parameters_out_of_range(parameters, message):
     X, y = moons()
     with pytest.raises(ValueError, match=message):
         KernelRankSVM(**parameters).fit(X, y)
+
+
+def blobs(n=700):
+    X, y = make_moons(n, noise=0.2, random_state=1)
+    keep = np.flatnonzero((y == 0) | (np.arange(n) % 3 == 0))
+    return X[keep], y[keep] == 1
+
+
+@pytest.mark.parametrize("room", [1e9, 3e5, 0.0], ids=["held", "some held", "none held"])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_tiles_are_the_kernel_matrix(room, dtype, monkeypatch):
+    monkeypatch.setattr(kernel_tiles, "TILE_ROWS", 100)
+    X = blobs()[0].astype(dtype)
+    K = rbf_kernel(X.astype(np.float64), gamma=2.0)
+    tiles = KernelTiles(X, KernelSpec("rbf", 2.0), room)
+    assert tiles.share_held == 1.0 if room == 1e9 else tiles.share_held < 1.0
+    vector = np.random.default_rng(0).normal(size=len(X))
+    atol = 1e-10 if dtype == np.float64 else 1e-4
+    np.testing.assert_allclose(tiles.product(vector), K @ vector, atol=atol)
+    some = np.arange(3, len(X), 2)
+    expected = K[np.ix_(some, some)] @ vector[some]
+    np.testing.assert_allclose(tiles.restricted(some).product(vector[some]), expected, atol=atol)
+
+
+@pytest.mark.parametrize("restrict", [False, True])
+@pytest.mark.parametrize("C", [1.0, 200.0])
+def test_landmarks_and_fewer_rows_lead_to_the_same_minimum_in_fewer_products(restrict, C):
+    X, positive = blobs()
+    spec, loss, tight = KernelSpec("rbf", 2.0), PairLoss(positive), Stopping(tol=1e-8)
+    kernel = KernelTiles(X, spec, 1e9)
+    plain = minimize_kernel(kernel, loss, C, stopping=tight, restrict=False)
+    rows = np.arange(0, len(X), 3)
+    landmarks = rank_svm_fit._landmark_features(X, rows, spec)
+    start = landmarks.as_rows(minimize(landmarks.operator, [loss], np.array([C])).coef[:, 0])
+    found = minimize_kernel(
+        kernel, loss, C, start=start, landmarks=landmarks, restrict=restrict, stopping=tight
+    )
+    assert found.converged
+    assert found.objective == pytest.approx(plain.objective, rel=1e-7)
+    assert found.products < plain.products
+    if restrict and C == 200.0:  # some rows have no active partner, and no coefficient
+        idle = found.point.curvature() == 0
+        assert 0.2 < idle.mean() < 1.0
+        assert not found.coef[idle].any()
+
+
+def test_a_start_worse_than_zero_is_not_taken():
+    X, positive = blobs(200)
+    kernel, loss = KernelTiles(X, KernelSpec("rbf", 2.0), 1e9), PairLoss(positive)
+    far = minimize_kernel(kernel, loss, 1.0, start=np.where(positive, -1e3, 1e3))
+    near = minimize_kernel(kernel, loss, 1.0)
+    assert far.objective == pytest.approx(near.objective, rel=1e-4)
+    assert far.history[0].objective <= loss.at(np.zeros(len(X))).value
+
+
+def test_many_rows_use_landmarks_and_reach_the_same_objective(monkeypatch):
+    X, y = blobs()
+    few = KernelRankSVM(20.0, gamma=2.0, random_state=0).fit(X, y)
+    monkeypatch.setattr(rank_svm_fit, "_FEW_ROWS", 100)
+    monkeypatch.setattr(rank_svm_fit, "_LANDMARKS", 150)
+    many = KernelRankSVM(20.0, gamma=2.0, random_state=0).fit(X, y)
+    assert many.objective_ == pytest.approx(few.objective_, rel=1e-4)
+    assert many.history_[-1]["products"] < few.history_[-1]["products"]
+
+
+def test_less_memory_than_two_blocks_is_refused():
+    X, y = blobs()
+    with pytest.raises(
+        MemoryError, match=r"two blocks .* needs 66 kB, and 50 kB is the limit set by max_memory"
+    ):
+        KernelRankSVM(max_memory="50kB").fit(X, y)
+
+
+def test_an_interrupted_fit_resumes_from_its_checkpoint(monkeypatch, tmp_path):
+    X, y = blobs()
+    model = KernelRankSVM(200.0, gamma=2.0, tol=1e-8, checkpoint=tmp_path / "fit", random_state=0)
+    whole = clone(model).set_params(checkpoint=None).fit(X, y)
+    solve = rank_svm_fit.minimize_kernel
+
+    def interrupted(*arguments, hooks, **options):
+        steps = []
+
+        def on_state(state):
+            hooks.on_state(state)
+            steps.append(state)
+            if len(steps) == 3:
+                raise KeyboardInterrupt
+
+        return solve(*arguments, hooks=Hooks(None, on_state), **options)
+
+    monkeypatch.setattr(rank_svm_fit, "minimize_kernel", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, y)
+    assert (tmp_path / "fit").exists()
+    monkeypatch.setattr(rank_svm_fit, "minimize_kernel", solve)
+    model.fit(X, y)
+    assert model.objective_ == pytest.approx(whole.objective_, rel=1e-7)
+    assert model.n_iter_ < whole.n_iter_
+    assert not (tmp_path / "fit").exists()

@@ -86,8 +86,10 @@ class KernelAUCClassifier(RankingClassifier):
         data sizes. The best was 1 to 130 on the paper's data.
     preset
         What "auto" stands for. None tunes on a sample of the rows, part of them held out (see Notes).
-        "paper" takes the settings of Khalid, Ray and Chitsaz: 1600 landmarks by k-means, the distance
-        rule, standardised columns, no metric; and C=10, which they search for.
+        "paper" takes the settings of Khalid, Ray and Chitsaz, without any trial: 1600 k-means centres
+        as landmarks (``landmarks="centroids"``), the rbf kernel with their bandwidth
+        (``gamma="paper"``), standardised columns, no metric; and C=10, which they search for. A
+        parameter that is given overrides the preset.
     effort
         How much work "auto" may cost: 1 allows landmarks for about a minute on two cores, 4 for four.
         Below 1 trials use fewer rows and landmarks, and below 0.5 less is tried. It is computed from

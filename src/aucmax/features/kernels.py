@@ -3,7 +3,7 @@
 ============= ============================ =======================================
 name          k(x, u)                      gamma by the "distance" rule
 ============= ============================ =======================================
-rbf           exp(-gamma ||x - u||_2^2)    1 / mean ||x - mean||_2^2 (the paper's)
+rbf           exp(-gamma ||x - u||_2^2)    1 / mean ||x - mean||_2^2
 laplacian     exp(-gamma ||x - u||_1)      1 / mean ||x - mean||_1
 rbf+laplacian the mean of these two        as rbf; the laplacian's is always by its rule
 polynomial    (gamma x.u + coef0)^degree   as rbf

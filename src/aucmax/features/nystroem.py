@@ -70,15 +70,16 @@ class NystroemFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         How many landmarks. "auto" is 1000, or the number of rows if that is less. A number above the
         number of rows gives a warning and uses every row.
     landmarks
-        How landmarks are chosen: rows nearest to k-means centres, of all rows, or of each class in
-        equal shares or in shares as the roots of the class sizes (these need ``y``); rows at random;
-        or your own points.
+        How landmarks are chosen: "centroids" are the centres of k-means, as in the paper; "kmeans" the
+        rows nearest to them; "class-kmeans" and "root-kmeans" rows nearest to the centres of each
+        class, in equal shares or in shares as the roots of the class sizes (these need ``y``);
+        "uniform" rows at random; or your own points. Equal landmarks are kept once.
     kernel
         "rbf+laplacian" is the mean of the two, with features of each from the same landmarks: twice as
         many, of which some follow distances and others steps in single columns.
     gamma
-        Bandwidth: ``1 / mean ||x - mean||^2`` over the first 80,000 rows (the paper's rule),
-        scikit-learn's ``1 / (d var(X))``, or a number. With "rbf+laplacian" it is the rbf's; the
+        Bandwidth: "distance" is ``1 / mean ||x - mean||^2`` over the first 80,000 rows, "paper" half
+        of it, "scale" scikit-learn's ``1 / (d var(X))``; or a number. With "rbf+laplacian" it is the rbf's; the
         laplacian's follows the rule.
     degree
         Degree of the polynomial kernel.

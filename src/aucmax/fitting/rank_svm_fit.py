@@ -22,7 +22,7 @@ from aucmax.fitting.problem import Problem, positives_of
 from aucmax.fitting.recipe import FLOAT64_BYTES
 from aucmax.fitting.scaling import Scaling, scaled
 from aucmax.operators.in_memory import KernelOperator
-from aucmax.operators.kernel_tiles import KernelTiles, tile_bytes
+from aucmax.operators.kernel_tiles import KernelTiles, least_bytes
 from aucmax.pairs import Floats, Indices, PairLoss
 from aucmax.rows.interface import dense, is_sparse
 from aucmax.runtime.memory import Budget, format_bytes
@@ -89,7 +89,7 @@ def _solve(
     """Solve each problem over the rows X; many rows start from landmarks, which precondition, too."""
     context.memory.require(
         f"The kernel matrix of {len(X):,} rows, of which two blocks are held at least,",
-        2 * tile_bytes(len(X), X.dtype),
+        least_bytes(len(X), X.dtype),
         "Take a subsample, or use KernelAUCClassifier",
     )
     C, stopping = float(recipe.C), Stopping(recipe.tol, int(recipe.max_iter))

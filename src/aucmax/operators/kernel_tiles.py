@@ -20,16 +20,25 @@ from aucmax.runtime.threads import Scratch, over_blocks, thread_count
 Array = npt.NDArray[Any]
 Tile = tuple[int, int]  # the numbers of its block of rows and its block of columns
 
-#: Rows of a tile. In float32 a tile has 4 MB, so that its second product finds it in cache.
-TILE_ROWS = 1024
+#: Rows of a tile. In float32 a tile has 4 MB, so that its second product finds it in cache. Where
+#: memory is short, tiles are smaller, down to the second number.
+TILE_ROWS, _LEAST_ROWS = 1024, 64
 
 #: Sums are made in this many parts, whatever the number of threads, so that rounding is the same.
 _PARTS = 16
 
 
-def tile_bytes(n_rows: int, dtype: npt.DTypeLike) -> int:
-    """Return the size of a tile of a matrix with so many rows."""
-    return min(n_rows, TILE_ROWS) ** 2 * np.dtype(dtype).itemsize
+def least_bytes(n_rows: int, dtype: npt.DTypeLike) -> int:
+    """Return the least memory for a matrix of ``n_rows`` rows: that of two of the smallest tiles."""
+    return 2 * min(n_rows, _LEAST_ROWS) ** 2 * np.dtype(dtype).itemsize
+
+
+def _tile_rows(itemsize: int, room: float) -> int:
+    """Return the rows of a tile of which there is room for four."""
+    size = TILE_ROWS
+    while size > _LEAST_ROWS and 4 * size**2 * itemsize > room:
+        size //= 2
+    return size
 
 
 class KernelTiles:
@@ -40,14 +49,15 @@ class KernelTiles:
 
     def __init__(self, X: Array, spec: KernelSpec, room: float) -> None:
         self.n_rows, self._X, self._spec = len(X), X, spec
-        starts = range(0, self.n_rows, TILE_ROWS)
-        self._blocks = [slice(start, min(start + TILE_ROWS, self.n_rows)) for start in starts]
+        size = _tile_rows(X.dtype.itemsize, room)
+        starts = range(0, self.n_rows, size)
+        self._blocks = [slice(start, min(start + size, self.n_rows)) for start in starts]
         self._kernels = [LandmarkKernel(X[block], spec, X.dtype) for block in self._blocks]
         self._tiles = [(i, j) for j in range(len(self._blocks)) for i in range(j + 1)]
         self._scratch = Scratch()
         self._held: dict[Tile, Array] = {}
-        working = thread_count() * tile_bytes(self.n_rows, X.dtype)
-        count = max(0, int((room - working) // tile_bytes(self.n_rows, X.dtype)))
+        tile = min(size, self.n_rows) ** 2 * X.dtype.itemsize
+        count = max(0, int(room // tile) - thread_count())  # one for each thread to work in
         self._hold(self._tiles[:count])
         self.share_held = len(self._held) / len(self._tiles)
         self._room_left = room - sum(tile.nbytes for tile in self._held.values())

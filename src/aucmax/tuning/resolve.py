@@ -40,8 +40,8 @@ __all__ = ["PAPER", "UNTRIED", "Asked", "Resolved", "relearn_metric", "resolve",
 Array = npt.NDArray[Any]
 
 #: What "auto" stands for without trials: in the paper, if they are not wanted, and if rows are too few.
-PAPER = Settings(10.0, "distance", 1600, "kmeans", True, "rbf")
-PLAIN = replace(PAPER, n_landmarks=AUTO_LANDMARKS)
+PAPER = Settings(10.0, "paper", 1600, "centroids", True, "rbf")
+PLAIN = Settings(10.0, "distance", AUTO_LANDMARKS, "kmeans", True, "rbf")
 UNTRIED = replace(PLAIN, landmarks="class-kmeans")
 
 #: Columns whose deviations are within this factor may have one unit, as pixels or indicators do.
