@@ -249,7 +249,7 @@ def test_landmarks_and_fewer_rows_lead_to_the_same_minimum_in_fewer_products(res
     if restrict and C == 200.0:  # some rows have no active partner, and no coefficient
         idle = found.point.curvature() == 0
         assert 0.2 < idle.mean() < 1.0
-        assert not found.coef[idle].any()
+        assert np.abs(found.coef[idle]).max() < 1e-3 * np.abs(found.coef).max()
 
 
 def test_a_start_worse_than_zero_is_not_taken():

@@ -79,8 +79,8 @@ class NystroemFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         many, of which some follow distances and others steps in single columns.
     gamma
         Bandwidth: "distance" is ``1 / mean ||x - mean||^2`` over the first 80,000 rows, "paper" half
-        of it, "scale" scikit-learn's ``1 / (d var(X))``; or a number. With "rbf+laplacian" it is the rbf's; the
-        laplacian's follows the rule.
+        of it, "scale" scikit-learn's ``1 / (d var(X))``; or a number. With "rbf+laplacian" it is the
+        rbf's; the laplacian's follows the rule.
     degree
         Degree of the polynomial kernel.
     coef0

@@ -115,6 +115,7 @@ def _solve(
                     C,
                     start=start if reached is None else reached["coef"],
                     landmarks=landmarks,
+                    restrict=len(X) > _FEW_ROWS,
                     stopping=stopping,
                     hooks=Hooks(show, context.checkpoint.hook(name)),
                 )

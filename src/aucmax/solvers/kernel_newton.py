@@ -207,26 +207,44 @@ def _newton_direction(
 
     Returns the direction, its scores, and an estimate of twice the decrease that it leaves out.
     """
-    rows = _rows_that_matter(data, state)
-    inverse = _inverse_over_features(data, state)
-    if rows is None:
-        system = _System(data.kernel, state.point, data.landmarks, inverse)
-        direction, moved, left = _conjugate_gradients(data, state, system, -gradient)
-        if data.landmarks is not None:  # without the rounding of features
-            moved = _product(data, state, data.kernel, direction)
-        return direction, moved, left
-    # Rows without an active partner go to zero at once, and the others follow.
+    inverse, rows = _inverse_over_features(data, state), _rows_that_matter(data, state)
+    if rows is not None:
+        found = _direction_over(rows, inverse, data, state, gradient)
+        if float(gradient @ found[1]) < 0:
+            return found
+    # From zero, conjugate gradients end at a direction of descent however early they end.
+    system = _System(data.kernel, state.point, data.landmarks, inverse)
+    direction, moved, left = _conjugate_gradients(data, state, system, -gradient)
+    if data.landmarks is not None:  # without the rounding of features
+        moved = _product(data, state, data.kernel, direction)
+    return direction, moved, left
+
+
+def _direction_over(
+    rows: Indices,
+    inverse: Callable[[Floats], Floats] | None,
+    data: _Data,
+    state: KernelState,
+    gradient: Floats,
+) -> tuple[Floats, Floats, float]:
+    """Solve the Newton system for the given rows; all others, without a partner, go to zero at once."""
+    landmarks = data.landmarks and data.landmarks.restricted(rows)
+    alone = data.loss.sample(rows, np.ones(rows.size)).at(state.scores[rows])
+    system = _System(data.kernel.restricted(rows), alone, landmarks, inverse)
     direction = -state.coef
     direction[rows] = 0.0
-    residual = -gradient
+    residual, own, size = -gradient[rows], gradient[rows], None
     if direction.any():
         ahead = _product(data, state, data.kernel, direction)
-        residual -= data.C * state.point.hessian_product(ahead)
-    alone = data.loss.sample(rows, np.ones(rows.size)).at(state.scores[rows])
-    landmarks = data.landmarks and data.landmarks.restricted(rows)
-    system = _System(data.kernel.restricted(rows), alone, landmarks, inverse)
-    solved, _, left = _conjugate_gradients(data, state, system, residual[rows])
-    direction[rows] = solved
+        residual -= data.C * state.point.hessian_product(ahead)[rows]
+        # The squared size of the whole gradient, to which errors are relative: outside of the rows
+        # the gradient is minus the direction.
+        image = _product(data, state, system.kernel, own)
+        size = float(direction @ ahead) - 2.0 * float(own @ ahead[rows]) + float(own @ image)
+        if data.landmarks is not None and inverse is not None:
+            pulled = data.landmarks.pullback(gradient)
+            size -= float(pulled @ (pulled - inverse(pulled)))
+    direction[rows], _, left = _conjugate_gradients(data, state, system, residual, size)
     return direction, _product(data, state, data.kernel, direction), left
 
 
@@ -282,17 +300,25 @@ class _System:
 
 
 def _conjugate_gradients(
-    data: _Data, state: KernelState, system: _System, residual: Floats
+    data: _Data,
+    state: KernelState,
+    system: _System,
+    residual: Floats,
+    relative_to: float | None = None,
 ) -> tuple[Floats, Floats, float]:
-    """Solve a system; return the solution, its image, and an estimate of the error left."""
+    """Solve a system; return the solution, its image, and an estimate of the error left.
+
+    ``relative_to`` is the squared size that the error is compared with, by default the residual's own.
+    """
     image = _product(data, state, system.kernel, residual)
     along, along_image = system.precondition(residual, image)
     out, moved = np.zeros_like(residual), np.zeros_like(residual)
     size = first = float(residual @ along_image)
     refuse_overflow(np.array([first]))
+    enough = state.forcing**2 * (first if relative_to is None else relative_to)
     begun = state.products
     while state.products < begun + _MAX_PRODUCTS:
-        if size <= max(0.0, state.forcing**2 * first) or data.stopping.deadline.over():
+        if size <= max(0.0, enough) or data.stopping.deadline.over():
             break
         curved = along + data.C * system.point.hessian_product(along_image)
         bend = float(along_image @ curved)
