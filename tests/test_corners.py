@@ -1,5 +1,7 @@
 """Odd ways to hand in valid data, and arguments whose mistakes must be named."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -90,7 +92,10 @@ def test_permutation_importance_needs_rows():
 def test_scores_that_are_nothing_but_rounding_do_not_keep_a_graph_from_being_made():
     pytest.importorskip("onnxruntime")
     rows = np.full((55, 1), -0.3)
-    model = KernelRankSVM(kernel="polynomial", C=1.0, tol=1e-9).fit(rows, np.arange(55) % 4 == 0)
+    model = KernelRankSVM(kernel="polynomial", C=1.0, tol=1e-9)
+    with warnings.catch_warnings():  # whether scores are rounding or zero depends on the processor
+        warnings.simplefilter("ignore")
+        model.fit(rows, np.arange(55) % 4 == 0)
     assert to_onnx(model, X=rows, input_type="float64").graph.output[0].name == "score"
 
 

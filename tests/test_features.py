@@ -332,10 +332,10 @@ def test_frames_in_and_out(library, make):
 BAD = [
     (NystroemFeatures(kernel="sigmoid"), "kernel must be one of 'rbf'"),
     (NystroemFeatures(gamma=-1.0), "gamma must be .*a number above 0; got -1.0"),
-    (NystroemFeatures(gamma="wide"), "gamma must be .*one of 'distance', 'scale'"),
+    (NystroemFeatures(gamma="wide"), "gamma must be .*one of 'distance', 'paper', 'scale'"),
     (NystroemFeatures(0), "n_landmarks must be .*a whole number of at least 1; got 0"),
     (NystroemFeatures(2.5), "n_landmarks must be .*a whole number"),
-    (NystroemFeatures(landmarks="grid"), "landmarks must be one of 'kmeans'"),
+    (NystroemFeatures(landmarks="grid"), "landmarks must be one of 'centroids', 'kmeans'"),
     (NystroemFeatures(cut=2.0), "cut must be a number of at least 0 and at most 0.5; got 2.0"),
     (NystroemFeatures(degree=0, kernel="polynomial"), "degree must be"),
     (NystroemFeatures(landmarks="class-kmeans"), "requires y to be passed"),

@@ -250,7 +250,7 @@ ODD = {
     "a number": (3.0, "X must be a table of numbers"),
     "no row": (X[:0], "X must be a table of numbers.*0 sample"),
     "no column": (X[:, :0], "X must be a table of numbers.*0 feature"),
-    "too few": (X[:50], "X and y must have as many rows"),
+    "too few": (X[:50], "X and y must have the same number of rows"),
 }
 
 

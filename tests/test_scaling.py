@@ -207,7 +207,7 @@ def test_what_is_refused():
         QuantileScaler().fit(X).transform(sparse.csr_array(X))
     with pytest.raises(ValueError, match="n_knots must be"):
         QuantileScaler(1).fit(X)
-    with pytest.raises(ValueError, match="2 columns, but the scaler was fitted on 3"):
+    with pytest.raises(ValueError, match="2 columns, but the scaler was fitted to 3"):
         QuantileScaler().fit(X).inverse_transform(X[:, :2])
     with pytest.raises(NotFittedError):
         QuantileScaler().inverse_transform(X)
@@ -255,7 +255,7 @@ def test_a_metric_of_sparse_rows():
     np.testing.assert_allclose(scaler.inverse_transform(found).toarray(), X.toarray())
     with pytest.raises(ValueError, match="sparse rows dense"):
         MetricScaler(inner, MATRIX).transform(X)
-    with pytest.raises(ValueError, match="has 2 columns, and the rows have 3"):
+    with pytest.raises(ValueError, match="is for 2 columns, and the rows have 3"):
         MetricScaler(None, DIAGONAL).transform(np.eye(3))
 
 
