@@ -238,7 +238,7 @@ def test_landmarks_and_fewer_rows_lead_to_the_same_minimum_in_fewer_products(res
     kernel = KernelTiles(X, spec, 1e9)
     plain = minimize_kernel(kernel, loss, C, stopping=tight, restrict=False)
     rows = np.arange(0, len(X), 3)
-    landmarks = rank_svm_fit._landmark_features(X, rows, spec)
+    landmarks = rank_svm_fit.landmark_features(X, rows, spec)
     start = landmarks.as_rows(minimize(landmarks.operator, [loss], np.array([C])).coef[:, 0])
     found = minimize_kernel(
         kernel, loss, C, start=start, landmarks=landmarks, restrict=restrict, stopping=tight
@@ -264,7 +264,7 @@ def test_a_start_worse_than_zero_is_not_taken():
 def test_many_rows_use_landmarks_and_reach_the_same_objective(monkeypatch):
     X, y = blobs()
     few = KernelRankSVM(20.0, gamma=2.0, random_state=0).fit(X, y)
-    monkeypatch.setattr(rank_svm_fit, "_FEW_ROWS", 100)
+    monkeypatch.setattr(rank_svm_fit, "FEW_ROWS", 100)
     monkeypatch.setattr(rank_svm_fit, "_LANDMARKS", 150)
     many = KernelRankSVM(20.0, gamma=2.0, random_state=0).fit(X, y)
     assert many.objective_ == pytest.approx(few.objective_, rel=1e-4)

@@ -255,7 +255,7 @@ def paper(
     data: Annotated[Names, Option(help="A data set to run; may be repeated.")] = None,
     method: Annotated[Names, Option(help="A method to run; may be repeated.")] = None,
     seeds: Annotated[Number, Option(min=1, help="Number of seeds; 5 for small data, else 3.")] = None,
-    time_limit: Annotated[float, Option(min=0.1, help="Time limit of a cell in seconds.")] = 1200.0,
+    time_limit: Annotated[float, Option(min=0.1, help="Time limit of a cell in seconds.")] = 7200.0,
     landmarks: Annotated[Number, Option(min=2, help="Number of landmarks; by default 1600.")] = None,
     quick: Annotated[bool, Option(help="Use small samples, for a first look in minutes.")] = False,
     run: Annotated[bool, Option(help="Run missing cells before writing the tables.")] = True,

@@ -35,14 +35,14 @@ from aucmax.solvers.options import Hooks, Stopping
 Array = npt.NDArray[Any]
 
 #: Up to this many rows, a product is so quick that landmarks do not pay.
-_FEW_ROWS = 4000
+FEW_ROWS = 4000
 
 #: Landmarks for the start and the preconditioner, and the relative eigenvalues that they keep.
 _LANDMARKS = 1600
 _CUT = 1e-6
 
 #: The start need not be exact.
-_START = Stopping(tol=1e-3)
+START = Stopping(tol=1e-3)
 
 
 @dataclass(frozen=True)
@@ -95,9 +95,9 @@ def _solve(
     C, stopping = float(recipe.C), Stopping(recipe.tol, int(recipe.max_iter))
     starts: list[Floats | None] = [None for _ in losses]
     landmarks, room = None, context.memory.total
-    if len(X) > _FEW_ROWS:
-        landmarks = _landmark_features(X, _landmark_rows(losses[0], context.seed), spec)
-        solved = minimize(landmarks.operator, losses, np.full(len(losses), C), stopping=_START)
+    if len(X) > FEW_ROWS:
+        landmarks = landmark_features(X, landmark_rows(losses[0], context.seed), spec)
+        solved = minimize(landmarks.operator, losses, np.full(len(losses), C), stopping=START)
         starts = [landmarks.as_rows(own) for own in solved.coef.T]
         room -= landmarks.operator.nbytes
     kernel, solutions = KernelTiles(X, spec, room), []
@@ -115,7 +115,7 @@ def _solve(
                     C,
                     start=start if reached is None else reached["coef"],
                     landmarks=landmarks,
-                    restrict=len(X) > _FEW_ROWS,
+                    restrict=len(X) > FEW_ROWS,
                     stopping=stopping,
                     hooks=Hooks(show, context.checkpoint.hook(name)),
                 )
@@ -123,7 +123,7 @@ def _solve(
     return solutions
 
 
-def _landmark_rows(loss: PairLoss, seed: int) -> Indices:
+def landmark_rows(loss: PairLoss, seed: int) -> Indices:
     """Draw rows as landmarks, half of them from each class as far as it has so many."""
     counts = equal_shares([loss.pos.size, loss.neg.size], min(_LANDMARKS, loss.n_rows))
     rng, sides = np.random.default_rng(seed), zip((loss.pos, loss.neg), counts, strict=True)
@@ -131,7 +131,7 @@ def _landmark_rows(loss: PairLoss, seed: int) -> Indices:
     return np.sort(np.concatenate(drawn))
 
 
-def _landmark_features(X: Array, rows: Indices, spec: KernelSpec) -> LandmarkFeatures:
+def landmark_features(X: Array, rows: Indices, spec: KernelSpec) -> LandmarkFeatures:
     projection, _ = decompose(X[rows], spec, _CUT)
     block = LandmarkMap(X[rows], spec, projection).kernel_block(X)
     return LandmarkFeatures(KernelOperator(block, projection), rows, projection.fold)

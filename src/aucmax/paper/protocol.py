@@ -8,7 +8,7 @@ row is how its cell departs from the paper's protocol; ``DEPARTURES`` are those 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import astuple, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -17,17 +17,20 @@ from typing import Any
 import numpy as np
 from joblib import Parallel, delayed
 from sklearn.base import clone
-from sklearn.model_selection import ParameterGrid, StratifiedKFold
+from sklearn.model_selection import ParameterGrid, StratifiedKFold, train_test_split
 from sklearn.preprocessing import StandardScaler
 
 from aucmax.estimators.rank_svm import KernelRankSVM
+from aucmax.features.kernels import KernelSpec
+from aucmax.fitting.rank_svm_path import held_out_aucs
 from aucmax.metrics import roc_auc, roc_auc_interval
 from aucmax.paper import published
 from aucmax.paper.data import Dataset, Split, load_dataset
 from aucmax.paper.methods import METHODS, Grid
 from aucmax.paper.published import LANDMARKS
-from aucmax.paper.store import KEY, Row
-from aucmax.runtime.machine import machine, peak_gib, versions
+from aucmax.paper.store import KEY, PROTOCOL, Row
+from aucmax.runtime.machine import Company, machine, peak_gib, versions
+from aucmax.runtime.memory import Budget
 from aucmax.runtime.output_files import replacing
 from aucmax.runtime.threads import one_blas_thread
 
@@ -36,14 +39,22 @@ DEPARTURES = (
     "The path of C (NBAUC, RFAUC, Linear RankSVM, both RBF-RankSVMs) ends when the AUC has fallen for "
     "three values in a row.",
     "The folds of a search share standardisation and landmarks, which use no labels.",
-    "RBF-RankSVM is tuned on a few thousand rows, each a landmark: all rows would take days.",
-    "NOAM, NSOLAM and NSVMSGD2 are tuned on a sample of the rows of large data sets.",
-    "Figure 1 uses the hyper-parameters of Table 4, and is one run that is tested at each epoch count.",
+    "RBF-RankSVM is tuned on at most 8,000 rows: all rows would take days. Its subsample is tuned on "
+    "the rows that it learns from.",
+    "C is converted from the paper's unit, and lambda to C, with the counts of all training rows. In a "
+    "fold, which has two thirds of them, both are 1.5 times the paper's: C, because pairs are fewer by "
+    "4/9 and rows by 2/3, and NSAUC's lambda, because it is 1/(C n).",
+    "Figure 1 uses the hyper-parameters of Table 4, and is one run that is tested at each epoch count. "
+    "NSVMSGD2 is the last iterate of NSAUC's run: with the same lambda, rows and pairs. NSVMSGD2 tuned "
+    "by itself is shown as well.",
     *(f"{name}: {method.left_open}" for name, method in METHODS.items()),
 )
 
 #: The most training rows of Tables 2 and 3.
 CAP = 80_000
+
+#: A path of C ends when the AUC has fallen for so many values in a row.
+_PATIENCE = 3
 
 #: The methods of each experiment.
 METHODS_OF = {name: scope.methods for name, scope in published.SCOPES.items() if name != "data"}
@@ -63,8 +74,8 @@ class Settings:
     cap: int = CAP
     all_rows: int | None = None  #: the most training rows where the paper uses all
     test_rows: int | None = None
-    tune_rows: int = 20_000  #: for methods tuned on features computed once
-    kernel_tune_rows: int = 2_500  #: for the exact kernel machine
+    tune_rows: int | None = None  #: for methods tuned on features computed once; None is all
+    kernel_tune_rows: int = 8_000  #: for the exact kernel machine
     epochs: tuple[int, ...] = published.EPOCHS
     quick: bool = False
 
@@ -89,7 +100,7 @@ class Cell:
 
     def identity(self, settings: Settings) -> Row:
         """Return the fields that identify the cell's row."""
-        values = (*astuple(self), settings.landmarks, settings.quick)
+        values = (*astuple(self), settings.landmarks, settings.quick, PROTOCOL)
         return dict(zip(KEY, values, strict=True))
 
     def key(self, settings: Settings) -> tuple[Any, ...]:
@@ -205,10 +216,21 @@ def _timed(work: Callable[[], Any]) -> tuple[float, Any]:
     return time.perf_counter() - began, result
 
 
-def _sample(n_rows: int, most: int, seed: int) -> np.ndarray | slice:
-    if n_rows <= most:
+def _sample(n_rows: int, most: int | None, seed: int) -> np.ndarray | slice:
+    if most is None or n_rows <= most:
         return slice(None)
     return np.sort(np.random.default_rng(seed).permutation(n_rows)[:most])
+
+
+def _at_edge(method: str, chosen: Mapping[str, Any], grid: Grid) -> list[str]:
+    """Return a note for each hyper-parameter that is at an end of its grid."""
+    notes = []
+    for name, values in grid.items():
+        short = name.split("__")[-1]
+        if len(values) > 1 and chosen[short] in (min(values), max(values)):
+            end = "lowest" if chosen[short] == min(values) else "highest"
+            notes.append(f"{method}: {short} is the {end} of its grid")
+    return notes
 
 
 Fitted = tuple[Any, Any, Row, list[str]]  # the model, its test rows, fields of the row, and notes
@@ -217,42 +239,72 @@ Fitted = tuple[Any, Any, Row, list[str]]  # the model, its test rows, fields of 
 def _run_whole(cell: Cell, split: Split, settings: Settings, chosen: dict[str, Any] | None) -> Fitted:
     """Run a method that is one estimator, tuned along a path of C: the batch machines, and NSAUC."""
     model: Any = METHODS[cell.method].make(cell.seed, settings.landmarks)
-    exact = isinstance(model, KernelRankSVM)
-    tune_rows, notes = len(split.y_train), []
+    exact, notes, searching = isinstance(model, KernelRankSVM), [], 0.0
+    grid = METHODS[cell.method].grid(split.y_train)
+    search = partial(_search_path, cell, split, grid, settings)
     if exact:
-        scaler = StandardScaler().fit(split.X_train)
-        X_train, X_test = (scaler.transform(X) for X in (split.X_train, split.X_test))
-        split = replace(split, X_train=X_train, X_test=X_test)
-        model.set_params(standardize=False)
-        tune_rows = round(model.subsample * tune_rows)
-        if tune_rows > settings.kernel_tune_rows:
-            tune_rows = settings.kernel_tune_rows
-            notes = [f"{cell.method}: C and gamma chosen on {tune_rows:,} rows"]
-    searching = 0.0
+        split = _for_exact(split, model, cell.seed)
+        n_rows, most = len(split.y_train), settings.kernel_tune_rows
+        if model.subsample < 1.0 and not settings.quick:
+            most = n_rows
+        model.set_params(standardize=False, subsample=1.0)
+        search = partial(_search_exact, split, grid, most, cell.seed)
+        if n_rows > most:
+            notes.append(f"{cell.method}: C and gamma chosen on {most:,} rows")
     if chosen is None:
-        searching, chosen = _timed(lambda: _search_path(cell, split, settings, tune_rows, exact))
+        searching, chosen = _timed(search)
+        notes += _at_edge(cell.method, chosen, grid)
     model.set_params(**chosen)
+    company = Company()
     fitting, _ = _timed(lambda: model.fit(split.X_train, split.y_train))
+    others = company.share()
     learning = fitting if exact else min(float(model.history_[-1]["seconds"]), fitting)
     if not np.all(getattr(model, "converged_", True)):
         notes.append(f"{cell.method}: ended at the limit of its iterations, short of its tolerance")
+    result = {"params": chosen, "search_seconds": searching, "company": others}
     seconds = {"embedding_seconds": fitting - learning, "learning_seconds": learning}
-    return model, split.X_test, {"params": chosen, "search_seconds": searching, **seconds}, notes
+    return model, split.X_test, result | seconds, notes
 
 
-def _search_path(
-    cell: Cell, split: Split, settings: Settings, rows: int, exact: bool = False
-) -> dict[str, float]:
-    """Return the best of a method's grid on a sample of the rows; ``exact`` makes each a landmark."""
-    method = METHODS[cell.method]
-    grid = method.grid(split.y_train)
-    search: Any = method.make_search(grid, cell.seed, settings.landmarks)
-    few = _sample(len(split.y_train), rows, cell.seed)
-    X, y = split.X_train[few], split.y_train[few]
-    if exact:
-        search.set_params(estimator__landmarks=np.unique(X, axis=0))
-    search.fit(X, y)
+def _for_exact(split: Split, model: KernelRankSVM, seed: int) -> Split:
+    """Return the rows that an exact kernel machine learns from and is tested on, standardised."""
+    scaler = StandardScaler().fit(split.X_train)
+    X, y, X_test = scaler.transform(split.X_train), split.y_train, scaler.transform(split.X_test)
+    if model.subsample < 1.0:
+        X, _, y, _ = train_test_split(X, y, train_size=model.subsample, stratify=y, random_state=seed)
+    return replace(split, X_train=X, y_train=y, X_test=X_test)
+
+
+def _search_path(cell: Cell, split: Split, grid: Grid, settings: Settings) -> dict[str, float]:
+    """Return the best of a method's grid, along a path of C on all training rows."""
+    search: Any = METHODS[cell.method].make_search(grid, cell.seed, settings.landmarks)
+    search.fit(split.X_train, split.y_train)
     return {name: float(getattr(search, f"{name}_")) for name in grid}
+
+
+def _search_exact(split: Split, grid: Grid, most: int, seed: int) -> dict[str, float]:
+    """Return the best gamma and C of the exact kernel machine on at most so many rows.
+
+    For each gamma, the paths of C of the three folds go on together until the mean AUC has fallen for
+    three values in a row.
+    """
+    few, room = _sample(len(split.y_train), most, seed), Budget.of(None).total / 3
+    X, y = np.ascontiguousarray(split.X_train[few], dtype=np.float32), split.y_train[few]
+    folds, up, found = list(StratifiedKFold(3).split(X, y)), y == 1, []
+    for gamma in grid["gamma"]:
+        spec, Cs = KernelSpec("rbf", gamma), np.sort(grid["C"])
+        paths = [
+            held_out_aucs((X[i], up[i]), (X[j], up[j]), spec, Cs, room=room, seed=seed)
+            for i, j in folds
+        ]
+        means: list[float] = []
+        for aucs in zip(*paths, strict=True):
+            means.append(float(np.mean(aucs)))
+            if len(means) - 1 - int(np.argmax(means)) >= _PATIENCE:
+                break
+        best = int(np.argmax(means))
+        found.append((means[best], {"gamma": float(gamma), "C": float(Cs[best])}))
+    return max(found, key=lambda pair: pair[0])[1]
 
 
 def _run_on_features(
@@ -271,24 +323,27 @@ def _run_on_features(
     searching, notes, n_rows = 0.0, [], len(features)
     if averaged:
         learner.set_params(average=True)
-        search = partial(_search_path, cell, split, settings, n_rows)
+        grid = METHODS["NSAUC"].grid(split.y_train)
+        search = partial(_search_path, cell, split, grid, settings)
     else:
         few = _sample(n_rows, settings.tune_rows, cell.seed)
         grid = method.grid(split.y_train)
         search = partial(_search_each, learner, grid, features[few], split.y_train[few])
-        if n_rows > settings.tune_rows:
+        if settings.tune_rows is not None and n_rows > settings.tune_rows:
             notes = [f"{cell.method}: tuned on {settings.tune_rows:,} rows"]
     if chosen is None:
         searching, chosen = _timed(search)
+        notes += _at_edge(cell.method, chosen, grid)
     X_test, watched = embed.transform(split.X_test), {}
     if cell.curve:
         learner.set_params(epochs=max(settings.epochs))
         watched = {"X_val": X_test, "y_val": split.y_test}
+    company = Company()
     learner.set_params(**chosen).fit(features, split.y_train, **watched)
     result = {"params": chosen, "search_seconds": searching, "embedding_seconds": embedding}
-    result["learning_seconds"] = float(learner.history_[-1]["learning"])
+    result |= {"company": company.share(), "learning_seconds": learner.history_[-1]["learning"]}
     if cell.curve:
-        names = {"epochs": "epoch", "auc": "auc", "seconds": "learning"}
+        names = {"epochs": "epoch", "auc": "auc", "seconds": "learning", "last_auc": "last_auc"}
         history = [learner.history_[epoch - 1] for epoch in settings.epochs]
         result["curve_points"] = [{k: record[v] for k, v in names.items()} for record in history]
     return learner, X_test, result, notes

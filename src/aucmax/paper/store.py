@@ -17,8 +17,11 @@ from aucmax.runtime.output_files import hold, open_own
 Row = dict[str, Any]
 Key = tuple[Any, ...]
 
+#: The version of the protocol: rows of another one stay in the file, and do not enter tables.
+PROTOCOL = 2
+
 #: The fields that identify a cell.
-KEY = ("data", "method", "seed", "rows_asked", "curve", "substitute", "landmarks", "quick")
+KEY = ("data", "method", "seed", "rows_asked", "curve", "substitute", "landmarks", "quick", "protocol")
 
 
 class FolderInUseError(OSError):
@@ -35,7 +38,12 @@ class Store:
 
     @property
     def rows(self) -> list[Row]:
-        return list(self._rows.values())
+        return [row for row in self._rows.values() if row.get("protocol") == PROTOCOL]
+
+    @property
+    def earlier(self) -> list[Row]:
+        """The rows of earlier protocols."""
+        return [row for row in self._rows.values() if row.get("protocol") != PROTOCOL]
 
     def get(self, key: Key) -> Row | None:
         return self._rows.get(key)

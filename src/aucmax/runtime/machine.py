@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import sys
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
@@ -54,3 +55,27 @@ def peak_gib() -> float | None:
 
     unit = 1 if sys.platform == "darwin" else 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 2**30
+
+
+class Company:
+    """What other programs, and other machines on the same hardware, use of the processors meanwhile."""
+
+    def __init__(self) -> None:
+        self._began, self._others = time.perf_counter(), _others_seconds()
+
+    def share(self) -> float | None:
+        """Return their share of the processors' time since this was made; None if it is not known."""
+        now, elapsed = _others_seconds(), time.perf_counter() - self._began
+        if now is None or self._others is None or elapsed <= 0:
+            return None
+        return max(0.0, (now - self._others) / (elapsed * (os.cpu_count() or 1)))
+
+
+def _others_seconds() -> float | None:
+    """Return the processors' busy seconds that this process did not use, as Linux counts them."""
+    with suppress(OSError, ValueError, IndexError):
+        ticks = [int(word) for word in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]]
+        user, nice, system, _, _, irq, softirq, steal = ticks
+        busy = (user + nice + system + irq + softirq + steal) / os.sysconf("SC_CLK_TCK")
+        return busy - sum(os.times()[:4])
+    return None

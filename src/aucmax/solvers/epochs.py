@@ -25,6 +25,7 @@ class EpochRecord:
     auc: Floats | None  #: of each problem on the traced rows, if there are any
     seconds: float  #: since the start, tracing included
     learning: float  #: of these, in the learners
+    last_auc: Floats | None = None  #: as ``auc``, of the last iterates, where ``auc`` is of averages
 
 
 @dataclass(frozen=True)
@@ -99,7 +100,8 @@ def run_epochs(
         if not np.isfinite(coef).all():
             raise FloatingPointError("features are so large that steps overflow")
         auc = None if trace is None else trace.auc(coef)
-        history.append(EpochRecord(epoch, auc, time.perf_counter() - began, learning))
+        last_auc = None if trace is None else _last_auc(trace, learners)
+        history.append(EpochRecord(epoch, auc, time.perf_counter() - began, learning, last_auc))
         if hooks.on_record is not None:
             hooks.on_record(history[-1])
         if trace is None or auc is None or patience is None:
@@ -110,6 +112,12 @@ def run_epochs(
             hooks.on_state(_save(best, learners, rng))
     assert best.coef is not None
     return best.coef, best.learners, history
+
+
+def _last_auc(trace: Trace, learners: Sequence[Learner]) -> Floats | None:
+    iterates = [learner.last_iterate for learner in learners]
+    found = [iterate for iterate in iterates if iterate is not None]
+    return trace.auc(np.column_stack(found)) if len(found) == len(iterates) else None
 
 
 def _save(best: _State, learners: Sequence[Learner], rng: np.random.Generator) -> SavedState:

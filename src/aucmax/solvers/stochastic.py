@@ -30,6 +30,11 @@ _EVERY = (16, 16)
 class _Stateful:
     """A learner whose attributes are its state."""
 
+    @property
+    def last_iterate(self) -> Floats | None:
+        """The coefficients after the last step, if ``coef`` is an average of many; else None."""
+        return None
+
     def state(self) -> dict[str, Any]:
         """Return a copy of the state, as plain data and arrays."""
         own = deepcopy(vars(self)).items()
@@ -94,6 +99,10 @@ class PairSGD(_Sampling):
     @property
     def coef(self) -> Floats:
         return (self.mean if self.averaged else self.w).astype(np.float64)
+
+    @property
+    def last_iterate(self) -> Floats | None:
+        return self.w.astype(np.float64) if self.averaged else None
 
     @property
     def t0(self) -> float:
