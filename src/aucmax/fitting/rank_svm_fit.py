@@ -37,8 +37,9 @@ Array = npt.NDArray[Any]
 #: Up to this many rows, a product is so quick that landmarks do not pay.
 FEW_ROWS = 4000
 
-#: Landmarks for the start and the preconditioner, and the relative eigenvalues that they keep.
-_LANDMARKS = 1600
+#: Landmarks for the start and the preconditioner: one for so many rows, and at most so many; and the
+#: relative eigenvalues that they keep.
+_ROWS_PER_LANDMARK, _LANDMARKS = 16, 1600
 _CUT = 1e-6
 
 #: The start need not be exact.
@@ -125,7 +126,7 @@ def _solve(
 
 def landmark_rows(loss: PairLoss, seed: int) -> Indices:
     """Draw rows as landmarks, half of them from each class as far as it has so many."""
-    counts = equal_shares([loss.pos.size, loss.neg.size], min(_LANDMARKS, loss.n_rows))
+    counts = equal_shares([loss.pos.size, loss.neg.size], min(_LANDMARKS, loss.n_rows // _ROWS_PER_LANDMARK))
     rng, sides = np.random.default_rng(seed), zip((loss.pos, loss.neg), counts, strict=True)
     drawn = [rng.choice(side, count, replace=False) for side, count in sides]
     return np.sort(np.concatenate(drawn))

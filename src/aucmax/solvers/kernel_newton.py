@@ -30,8 +30,8 @@ _FORCING = 0.1
 _MAX_PRODUCTS = 2000
 
 #: A Newton system leaves out rows without an active partner if at most this share of the rows is left:
-#: the smaller matrix is computed for it, and there is one whole product more.
-_RESTRICTED_SHARE = 0.7
+#: the smaller matrix is computed for it, and it takes about twice as many products.
+_RESTRICTED_SHARE = 0.5
 
 #: The preconditioner is rebuilt when the Newton system before took more products than this.
 _REBUILT_AFTER = 8
