@@ -126,7 +126,9 @@ def _solve(
 
 def landmark_rows(loss: PairLoss, seed: int) -> Indices:
     """Draw rows as landmarks, half of them from each class as far as it has so many."""
-    counts = equal_shares([loss.pos.size, loss.neg.size], min(_LANDMARKS, loss.n_rows // _ROWS_PER_LANDMARK))
+    counts = equal_shares(
+        [loss.pos.size, loss.neg.size], min(_LANDMARKS, loss.n_rows // _ROWS_PER_LANDMARK)
+    )
     rng, sides = np.random.default_rng(seed), zip((loss.pos, loss.neg), counts, strict=True)
     drawn = [rng.choice(side, count, replace=False) for side, count in sides]
     return np.sort(np.concatenate(drawn))

@@ -13,20 +13,25 @@ from aucmax.paper.results import Measure, Row, Rows, Show, count, is_done, notes
 from aucmax.paper.text_table import Entry, Line, Table
 
 _READING = (
-    "Our value is the mean over seeds, ± the standard deviation if there are several; beneath it are "
-    "the paper's value and our difference from it. The best of ours in a row is bold. A seed sets the "
-    "landmarks, the sampling and, for data without a split, the split; usps and ijcnn1 have one."
+    "Our AUC is the mean over seeds, ± the standard deviation if there are several, and our time the "
+    "median; beneath are the paper's value and our difference from it. The best of ours in a row is "
+    "bold. A seed sets the landmarks, the sampling and, for data without a split, the split; usps and "
+    "ijcnn1 have one."
 )
 
 
 class _Metric(NamedTuple):
-    """A measure of a row, what the paper prints for it, how to show it, and which value is the best."""
+    """A measure of a row, what the paper prints for it, and how to show it.
+
+    ``middle`` is the mean or the median over seeds, ``best`` which of a row's values is the best.
+    """
 
     name: str
     measure: Measure
     paper: Mapping[str, Mapping[str, float | None]]
     show: Show
     best: Callable[..., Any]
+    middle: Callable[[Iterable[float]], float]
 
 
 def table1(rows: Rows) -> Table:
@@ -44,7 +49,7 @@ def table1(rows: Rows) -> Table:
             values = [float(row[column]) for row in seeds if is_done(row) and column in row]
             values = values[:1] if len(set(values)) == 1 else values
             paper, absent = published.TABLE1[data][column], results.absent(rows, data)
-            entries.append(Entry(*_against_paper(values, paper, show, absent)))
+            entries.append(Entry(*_against_paper(values, paper, show, absent, statistics.fmean)))
         lines.append((_name(rows, data, notes_of(*seeds)), *entries))
     return Table(
         "table1",
@@ -67,7 +72,8 @@ def _comparison(
             "methods with any result share. The last row is a two-sided Wilcoxon signed-rank test of "
             f"{champion} against each method across at least {results.FEWEST_TO_TEST} data sets."
         )
-    if any(metric.name == "seconds" for metric in metrics):
+    timed = any(metric.name == "seconds" for metric in metrics)
+    if timed:
         remarks.append("The paper's times are from another machine: compare ratios within a row.")
     return Table(
         name,
@@ -101,12 +107,13 @@ def _lines(rows: Rows, experiment: str, data: str, metrics: Sequence[_Metric]) -
     name, number = _name(rows, data, shared), Entry(str(most or ""))
     for metric in metrics:
         values = {m: [metric.measure(row) for row in runs[m] if is_done(row)] for m in methods}
-        means = {m: results.shown(statistics.fmean(v), metric.show) for m, v in values.items() if v}
+        means = {m: results.shown(metric.middle(v), metric.show) for m, v in values.items() if v}
         best = metric.best(means.values(), default=None)
         entries = []
         for m in methods:
             absent = "–" if runs[m] else results.absent(rows, data)
-            texts = _against_paper(values[m], metric.paper[data][m], metric.show, absent)
+            paper = metric.paper[data][m]
+            texts = _against_paper(values[m], paper, metric.show, absent, metric.middle)
             entries.append(Entry(*texts, m in means and means[m] == best, notes[m]))
         yield (name, *([Entry(metric.name)] if len(metrics) > 1 else []), number, *entries)
         name = number = Entry()
@@ -136,13 +143,17 @@ def _notes(seeds: Sequence[Row], shared: Sequence[str], most: int, mixed: bool) 
 
 
 def _against_paper(
-    values: Sequence[float], paper: float | None, show: Show, absent: str
+    values: Sequence[float],
+    paper: float | None,
+    show: Show,
+    absent: str,
+    middle: Callable[[Iterable[float]], float],
 ) -> tuple[str, str]:
-    """Return our mean and its spread, and beneath it the paper's value and our difference from it."""
+    """Return our value and its spread, and beneath it the paper's and our difference from it."""
     beneath = "–" if paper is None else show(paper)
     if not values:
         return absent, beneath
-    mean = statistics.fmean(values)
+    mean = middle(values)
     ours = show(mean) + (f" ± {show(statistics.stdev(values))}" if len(values) > 1 else "")
     if paper is not None:
         beneath += f", {results.signed(results.difference(mean, paper, show), show)}"
@@ -167,11 +178,19 @@ def _ranks(rows: Rows, experiment: str, champion: str, blank: int) -> tuple[Line
     return tuple(first), tuple(second)
 
 
-_TABLE2 = _Metric("AUC", results.auc, published.TABLE2, results.show_auc, max)
-_TABLE3 = _Metric("seconds", results.training_seconds, published.TABLE3, results.show_seconds, min)
+def _auc_metric(paper: published.Results) -> _Metric:
+    return _Metric("AUC", results.auc, paper, results.show_auc, max, statistics.fmean)
+
+
+def _time_metric(measure: Measure, paper: published.Results) -> _Metric:
+    return _Metric("seconds", measure, paper, results.show_seconds, min, statistics.median)
+
+
+_TABLE2 = _auc_metric(published.TABLE2)
+_TABLE3 = _time_metric(results.training_seconds, published.TABLE3)
 _TABLE4 = (
-    _Metric("AUC", results.auc, published.TABLE4_AUC, results.show_auc, max),
-    _Metric("seconds", results.learning_seconds, published.TABLE4_SECONDS, results.show_seconds, min),
+    _auc_metric(published.TABLE4_AUC),
+    _time_metric(results.learning_seconds, published.TABLE4_SECONDS),
 )
 _CAPTIONS = {
     "table2": "Table 2. Test AUC of the batch methods, in percent.",

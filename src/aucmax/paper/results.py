@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from aucmax.paper.published import LANDMARKS, SCOPES
+from aucmax.paper.store import PROTOCOL
 
 Row = Mapping[str, Any]
 Rows = Sequence[Row]
@@ -27,7 +28,8 @@ def seeds_of(rows: Rows, experiment: str, data: str, method: str = "") -> list[R
     """Return the rows of a cell, the last one for each seed.
 
     If a cell was run in several ways, these are not averaged, and one is used: the full protocol before
-    quick, the paper's data before a substitute, its number of landmarks before others, then the most.
+    quick, the latest version of it before others, the paper's data before a substitute, its number of
+    landmarks before others, then the most.
     """
     key = (experiment, data, method)
     cell = [row for row in rows if (row["experiment"], row["data"], row["method"]) == key]
@@ -36,9 +38,14 @@ def seeds_of(rows: Rows, experiment: str, data: str, method: str = "") -> list[R
     return [latest[seed] for seed in sorted(latest)]
 
 
-def _preference(row: Row) -> tuple[bool, bool, bool, int]:
-    landmarks = row.get("landmarks") or 0
-    return not row.get("quick"), not row.get("substitute"), landmarks == LANDMARKS, landmarks
+def _preference(row: Row) -> tuple[bool, int, bool, bool, int]:
+    landmarks, own = row.get("landmarks") or 0, not row.get("substitute")
+    return not row.get("quick"), version(row), own, landmarks == LANDMARKS, landmarks
+
+
+def version(row: Row) -> int:
+    """Return the version of the protocol that a row was computed with."""
+    return int(row.get("protocol") or 1)
 
 
 def rows_of(rows: Rows, experiment: str) -> list[Row]:
@@ -49,6 +56,11 @@ def rows_of(rows: Rows, experiment: str) -> list[Row]:
 
 def is_done(row: Row) -> bool:
     return bool(row["status"] == "done")
+
+
+def on_own_data(rows: Rows) -> list[Row]:
+    """Return the rows that are of the paper's own data, and of no substitute."""
+    return [row for row in rows if not row.get("substitute")]
 
 
 def auc(row: Row) -> float:
@@ -67,18 +79,23 @@ def learning_seconds(row: Row) -> float:
 
 
 def paired_means(
-    rows: Rows, experiment: str, methods: Sequence[str], measure: Measure = auc
+    rows: Rows,
+    experiment: str,
+    methods: Sequence[str],
+    measure: Measure = auc,
+    middle: Callable[[Iterable[float]], float] = statistics.fmean,
 ) -> dict[str, list[float]]:
     """Return each method's mean over the seeds that all of them ended, by data set.
 
-    A seed is a split of its own on most data sets, so means over different seeds do not compare.
+    A seed is a split of its own on most data sets, so means over different seeds do not compare. Of
+    times, the ``middle`` is the median.
     """
     found = {}
     for data in SCOPES[experiment].datasets:
         cells = [seeds_of(rows, experiment, data, method) for method in methods]
         ended = [{row["seed"]: measure(row) for row in cell if is_done(row)} for cell in cells]
         if shared := set.intersection(*map(set, ended)):
-            found[data] = [statistics.fmean(each[seed] for seed in shared) for each in ended]
+            found[data] = [middle([each[seed] for seed in shared]) for each in ended]
     return found
 
 
@@ -143,6 +160,8 @@ def failures(seeds: Sequence[Row]) -> dict[str, list[int]]:
 def notes_of(*rows: Row) -> list[str]:
     """Return the sentences of the rows' notes, each once."""
     parts = [part.strip() for row in rows for part in (row.get("note") or "").split(";")]
+    if any(row["method"] and version(row) < PROTOCOL for row in rows):
+        parts.append("run with an earlier version of the protocol")
     return list(dict.fromkeys(filter(None, parts)))
 
 

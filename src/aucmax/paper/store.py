@@ -17,7 +17,8 @@ from aucmax.runtime.output_files import hold, open_own
 Row = dict[str, Any]
 Key = tuple[Any, ...]
 
-#: The version of the protocol: rows of another one stay in the file, and do not enter tables.
+#: The version of the protocol. A row of an earlier one is used until its cell is run again. Version 1
+#: had rows nearest to the k-means centres as landmarks, and smaller samples to tune on.
 PROTOCOL = 2
 
 #: The fields that identify a cell.
@@ -38,12 +39,7 @@ class Store:
 
     @property
     def rows(self) -> list[Row]:
-        return [row for row in self._rows.values() if row.get("protocol") == PROTOCOL]
-
-    @property
-    def earlier(self) -> list[Row]:
-        """The rows of earlier protocols."""
-        return [row for row in self._rows.values() if row.get("protocol") != PROTOCOL]
+        return list(self._rows.values())
 
     def get(self, key: Key) -> Row | None:
         return self._rows.get(key)

@@ -13,6 +13,7 @@ from aucmax.paper.figure import figure1
 from aucmax.paper.protocol import DEPARTURES, tabulated
 from aucmax.paper.result_tables import TABLES
 from aucmax.paper.results import Row, Rows, count, is_done, seeds_of, show_auc, signed
+from aucmax.paper.store import PROTOCOL
 from aucmax.paper.text_table import Entry, Table, escape_markdown, html_page
 from aucmax.runtime.output_files import replacing
 
@@ -95,6 +96,7 @@ def page(rows: Rows, departures: Sequence[str] = DEPARTURES) -> str:
         _reach_table([gap for gap in found if gap.method in ("NBAUC", "NSAUC")]).markdown().strip(),
         *_furthest("## Where we fall short", "below", found, -1),
         *_furthest("## Where we are better", "above", found, 1),
+        *_changed(rows),
         "## What was substituted",
         _bullets(_substituted(used)) or "No data set and no run.",
         "## How every run departs from the paper" if departures else "",
@@ -129,16 +131,24 @@ def _what_was_run(used: Sequence[Row]) -> list[str]:
 
 def _claims_table(found: Sequence[Claim]) -> Table:
     lines = [
-        (Entry(str(k)), Entry(claim.text), Entry(claim.verdict, best=True), Entry(claim.evidence))
+        (
+            Entry(str(k)),
+            Entry(claim.text),
+            Entry(claim.verdict, best=True),
+            Entry(claim.own),
+            Entry(claim.evidence),
+        )
         for k, claim in enumerate(found, start=1)
     ]
     return Table(
         "claims",
         f"Confirmed: the claim holds on at least {MOST:.0%} of the data sets that can test it, or on "
-        "all if the paper says so. Not confirmed: it holds on less than half. Mixed: between.",
-        ("", "claim", "verdict", "the numbers"),
+        "all if the paper says so. Not confirmed: it holds on less than half. Mixed: between. The "
+        "second verdict leaves out data sets that stand in for the paper's. A run that was stopped "
+        "counts as one of at least its time limit.",
+        ("", "claim", "verdict", "on its own data", "the numbers"),
         tuple(lines),
-        left=4,
+        left=5,
     )
 
 
@@ -178,6 +188,30 @@ def _furthest(heading: str, word: str, found: Sequence[Gap], sign: int) -> list[
         for points, gap in far[:10]
     ]
     return [heading, text, _bullets(lines)]
+
+
+def _changed(rows: Rows) -> list[str]:
+    """Say how AUCs moved where cells were run with this version of the protocol and the one before."""
+    runs = [row for row in rows if row["method"] and is_done(row) and not row.get("quick")]
+    before, now = (
+        [row for row in runs if (results.version(row) == PROTOCOL) == latest]
+        for latest in (False, True)
+    )
+    lines = []
+    for experiment, method in (("batch", m) for m in published.BATCH_METHODS):
+        lines += _moved(before, now, experiment, method)
+    for method in published.STOCHASTIC_METHODS[:-1]:
+        lines += _moved(before, now, "stochastic", method)
+    return ["## What changed since the version before", _bullets(lines)] if lines else []
+
+
+def _moved(before: Rows, now: Rows, experiment: str, method: str) -> list[str]:
+    old, new = (results.paired_means(part, experiment, (method,)) for part in (before, now))
+    moved = {data: new[data][0] - old[data][0] for data in new if data in old}
+    if not moved:
+        return []
+    listed = ", ".join(f"{data} {signed(points)}" for data, points in moved.items())
+    return [f"{method} ({published.SCOPES[experiment].title}): {listed}."]
 
 
 def _substituted(used: Sequence[Row]) -> list[str]:
