@@ -1,4 +1,4 @@
-"""The shape of the package: short chains of imports, small parts, and calls that pass each module once."""
+"""The shape of the package: short import chains, small parts, calls that pass each module once."""
 
 import ast
 import os

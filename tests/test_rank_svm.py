@@ -111,7 +111,9 @@ def test_recomputed_blocks_give_what_the_held_matrix_gives(monkeypatch):
         recomputed = KernelRankSVM(max_memory="150kB").fit(X, y)
     assert recomputed.objective_ == pytest.approx(held.objective_, rel=1e-6)
     np.testing.assert_allclose(
-        recomputed.decision_function(X), held.decision_function(X), atol=1e-3 * np.abs(held.dual_coef_).max()
+        recomputed.decision_function(X),
+        held.decision_function(X),
+        atol=1e-3 * np.abs(held.dual_coef_).max(),
     )
 
 
