@@ -1,4 +1,4 @@
-"""The shape of the package: short chains of imports, small parts, and walks that go down once."""
+"""The shape of the package: short import chains, small parts, calls that pass each module once."""
 
 import ast
 import os
@@ -99,7 +99,7 @@ def test_no_part_hides_an_attribute_from_the_type_checker():
 
 
 @pytest.fixture
-def walk(monkeypatch):
+def call_chains(monkeypatch):
     """Gives the modules that calls pass on the way down to a product with the Hessian."""
     product, seen = PairPoint.hessian_product, []
 
@@ -118,7 +118,7 @@ def walk(monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["default", "paper", "linear", "search", "linear search", "table"])
-def test_a_fit_passes_each_module_once_on_the_way_down(name, walk):
+def test_a_fit_passes_each_module_once_on_the_way_down(name, call_chains):
     X, y = make_classification(300, 6, n_informative=4, weights=[0.8], random_state=0)
     model = {
         "default": aucmax.KernelAUCClassifier(random_state=0, effort=0.1),
@@ -129,10 +129,10 @@ def test_a_fit_passes_each_module_once_on_the_way_down(name, walk):
         "table": table_model(preset="paper", n_landmarks=30),
     }[name]
     model.fit(X, np.array(["no", "yes"])[y])
-    assert walk
-    for chain in walk:
+    assert call_chains
+    for chain in call_chains:
         assert len(set(chain)) == len(chain), chain
-    rooms = [each.split("/")[0] for each in max(walk, key=len)]
+    rooms = [each.split("/")[0] for each in max(call_chains, key=len)]
     assert len([each for i, each in enumerate(rooms) if i == 0 or rooms[i - 1] != each]) == len(
         {*rooms}
     )

@@ -203,7 +203,7 @@ def test_a_file_that_may_not_grow_is_named(place, tmp_path):
     code = (
         "import resource, sys\n"
         "from aucmax.cli import main\n"
-        "import aucmax.cli.status_line, aucmax.tables.predict_table\n"
+        "import aucmax.cli.status_line, aucmax.tables.predict_table_file\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))\n"
         "main()\n"
     )
@@ -240,7 +240,7 @@ def test_ctrl_c_from_the_system_ends_a_process_in_order(place, tmp_path):
     code = (
         "import signal\n"
         "from aucmax.cli import main\n"
-        "import aucmax.tables.predict_table as command\n"
+        "import aucmax.tables.predict_table_file as command\n"
         "command._ranks = lambda scores: signal.raise_signal(signal.SIGINT)\n"
         "main()\n"
     )

@@ -207,7 +207,7 @@ def test_published_rows_are_not_run_again(contest):
     assert contest(seeds=1)[0] == []
 
 
-def test_comparisons_follow_when_the_first_method_is_run_anew(contest, monkeypatch):
+def test_comparisons_follow_when_the_first_method_is_run_again(contest, monkeypatch):
     contest(seeds=1)
     monkeypatch.setitem(methods.METHODS, "aucmax", Method(lambda *_: Fake(2), rare=True))
     monkeypatch.setattr(runner.time, "strftime", lambda _: "2098-01-01T00:00:00")

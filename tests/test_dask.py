@@ -81,7 +81,7 @@ def test_a_fit_on_dask_is_that_in_memory(client, problem, how):
         {"gamma": "scale", "landmarks": "class-kmeans"},
         {"gamma": 1e-4},  # few features: projected
         {"standardize": False, "gamma": 1e-3, "landmarks": "uniform"},
-        {"max_memory": 150_000},  # made anew
+        {"max_memory": 150_000},  # kernel values are recomputed
     ],
 )
 def test_maps_and_places_lead_to_the_same_model(client, problem, given):

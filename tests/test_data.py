@@ -482,7 +482,7 @@ def test_what_came_of_a_transfer_that_keeps_breaking_is_resumed_next_time(site, 
     assert left(cache) == ["toy.data.gz"]
 
 
-def test_a_file_that_changed_meanwhile_is_begun_anew(site, cache):
+def test_a_file_that_changed_meanwhile_is_downloaded_from_the_start(site, cache):
     site.cuts = [5] * 4
     with pytest.raises(OSError, match="broke off"):
         fetch(small(url=site.url))
@@ -491,7 +491,7 @@ def test_a_file_that_changed_meanwhile_is_begun_anew(site, cache):
     assert (cache / "toy.data.gz").read_bytes() == site.body
 
 
-def test_a_kept_part_longer_than_the_file_is_begun_anew(site, cache, monkeypatch):
+def test_a_kept_part_longer_than_the_file_is_downloaded_from_the_start(site, cache, monkeypatch):
     put(cache, b"x" * 500, ".toy.data.gz.part")
     put(cache, b'"one"', ".toy.data.gz.part.tag")
     answer = site.answer

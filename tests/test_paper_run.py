@@ -179,11 +179,11 @@ def test_every_cell_gives_a_row_that_says_how_it_came_about(cell, tiny):
 
 def test_a_quick_run_reads_each_data_set_once(tiny, tmp_path, monkeypatch):
     cell = Cell("tiny", "Linear RankSVM", 0)
-    anew = protocol.run_cell(cell, tiny[0], TINY, tiny[1])
+    read_again = protocol.run_cell(cell, tiny[0], TINY, tiny[1])
     first = protocol.run_cell(cell, tiny[0], TINY, tiny[1], samples=tmp_path)
     monkeypatch.setattr(protocol, "load_dataset", None)
     second = protocol.run_cell(cell, tiny[0], TINY, tiny[1], samples=tmp_path)
-    assert anew["auc"] == first["auc"] == second["auc"]
+    assert read_again["auc"] == first["auc"] == second["auc"]
     assert (second["rows"], second["test_rows"], second["note"]) == (300, 100, "")
     assert [path.name for path in tmp_path.iterdir()] == ["tiny-0-all.npz"]
 

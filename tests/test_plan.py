@@ -38,7 +38,7 @@ def test_values_stay_in_memory_where_they_fit(disk):
     assert chosen("2GB", rank=100) == "projected"  # the block would take 4 GB
 
 
-def test_beyond_memory_the_faster_of_disk_and_making_anew_is_taken(disk):
+def test_beyond_memory_the_faster_of_disk_and_recomputing_is_taken(disk):
     disk(1e11)
     assert chosen("2GB") == "disk"
     disk(1e11, free=10**9)

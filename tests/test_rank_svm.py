@@ -108,10 +108,12 @@ def test_recomputed_blocks_give_what_the_held_matrix_gives(monkeypatch):
     X, y = moons(600)
     held = KernelRankSVM(random_state=0).fit(X, y)
     with pytest.warns(UserWarning, match=r"takes .*B, and .*computed again .* s each"):
-        anew = KernelRankSVM(max_memory="150kB").fit(X, y)
-    assert anew.objective_ == pytest.approx(held.objective_, rel=1e-6)
+        recomputed = KernelRankSVM(max_memory="150kB").fit(X, y)
+    assert recomputed.objective_ == pytest.approx(held.objective_, rel=1e-6)
     np.testing.assert_allclose(
-        anew.decision_function(X), held.decision_function(X), atol=1e-3 * np.abs(held.dual_coef_).max()
+        recomputed.decision_function(X),
+        held.decision_function(X),
+        atol=1e-3 * np.abs(held.dual_coef_).max(),
     )
 
 

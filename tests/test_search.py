@@ -221,14 +221,14 @@ def test_a_path_takes_fewer_passes_than_cold_solves():
     assert found.passes < 0.5 * cold
 
 
-def test_gammas_from_held_distances_and_anew_are_the_same():
+def test_gammas_from_held_and_from_recomputed_distances_are_the_same():
     X, y = moons()
     held = kernel_search(4, gammas=[0.25, 1, 3], n_landmarks=50, random_state=0).fit(X, y)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(search_module, "_two_blocks_fit", lambda *_: False)
-        anew = clone(held).fit(X, y)
-    np.testing.assert_allclose(held.scores_, anew.scores_, atol=1e-6)
-    assert held.gamma_ == anew.gamma_
+        recomputed = clone(held).fit(X, y)
+    np.testing.assert_allclose(held.scores_, recomputed.scores_, atol=1e-6)
+    assert held.gamma_ == recomputed.gamma_
 
 
 def test_a_budget_of_one_block_still_searches_gammas():
@@ -266,7 +266,7 @@ def test_several_gammas_end_with_the_map_of_the_chosen_one(feature_map):
     assert np.corrcoef(ours, theirs)[0, 1] > 0.9999
 
 
-# The grid, the walk and the choice
+# The grid, the C path and the choice
 
 
 def test_the_default_grid_is_the_papers_in_our_units():
@@ -283,7 +283,7 @@ def test_the_default_grid_is_the_papers_in_our_units():
     assert gamma_factors(2).tolist() == [0.5, 1.0]
 
 
-def test_the_walk_ends_when_the_auc_has_fallen_so_many_times_in_a_row():
+def test_the_path_ends_when_the_auc_has_fallen_so_many_times_in_a_row():
     X, y = moons()
     full = kernel_search(20, patience=None, n_landmarks=100, random_state=0).fit(X, y)
     assert not np.isnan(full.scores_).any()
@@ -426,7 +426,7 @@ def test_held_out_scores_of_several_classes_and_of_the_stochastic_solver():
     assert roc_auc(y, model.held_out_scores_) == pytest.approx(model.best_score_, abs=0.02)
 
 
-def test_a_time_budget_ends_the_walk_at_a_value(monkeypatch):
+def test_a_time_budget_ends_the_path_at_a_value(monkeypatch):
     X, y, add = *moons(), CPath.add
     model = kernel_search(5, gammas=3, n_landmarks=40, patience=None, random_state=0)
     hour = clone(model).set_params(estimator__time_budget=3600.0).fit(X, y)

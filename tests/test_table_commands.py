@@ -16,7 +16,7 @@ import pytest
 from jsonschema import Draft202012Validator
 from sklearn.metrics import roc_auc_score
 
-from aucmax import load_model
+from aucmax import load_model, predict_table
 from aucmax.cli import main
 from aucmax.metrics.evaluation import evaluate
 
@@ -172,6 +172,17 @@ def test_predict_writes_what_the_name_asks_for(place, ending):
     assert found.columns == ["score", "probability", "label"]
     assert found.height == 400
     assert not [path.name for path in place.iterdir() if path.name.startswith(".")]
+
+
+def test_predict_table_writes_from_python_what_the_command_writes(place, tmp_path):
+    model, paths = load_model(place / "model.aucmax"), (place / "new.csv", tmp_path / "a.csv")
+    done = predict_table(model, *map(str, paths), keep=["customer"])
+    assert run(place, "predict model.aucmax new.csv --id customer -o", tmp_path / "b.csv")[0] == 0
+    assert done.rows == 400
+    assert paths[1].read_text() == (tmp_path / "b.csv").read_text()
+    with pytest.raises(ValueError, match=r"a\.txt must end in one of \.csv, "):
+        predict_table(model, paths[0], tmp_path / "a.txt")
+    assert not (tmp_path / "a.txt").exists()
 
 
 def test_predict_prints_csv_where_no_file_is_named(place):

@@ -24,6 +24,7 @@ _HOMES = {
     "KernelRankSVM": "aucmax.estimators.rank_svm",
     "TableModel": "aucmax.tables",
     "fit_table": "aucmax.tables",
+    "predict_table": "aucmax.tables",
     "save_model": "aucmax.persistence.model_file",
     "load_model": "aucmax.persistence.model_file",
     "to_onnx": "aucmax.persistence.onnx_export",
@@ -50,6 +51,7 @@ __all__ = [
     "fit_table",
     "load_model",
     "metrics",
+    "predict_table",
     "row_blocks",
     "save_model",
     "to_onnx",
@@ -71,7 +73,7 @@ if TYPE_CHECKING:
     from aucmax.persistence.onnx_export import to_onnx
     from aucmax.report import write_report
     from aucmax.rows.sources import row_blocks
-    from aucmax.tables import TableModel, fit_table
+    from aucmax.tables import TableModel, fit_table, predict_table
 
 
 def __getattr__(name: str) -> Any:

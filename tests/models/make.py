@@ -1,7 +1,8 @@
-"""Make the model files that are kept for ever, of the version at hand: python -m tests.models.make
+"""Make model files of the current format, which stay in the repository: python -m tests.models.make
 
-Later versions must load them and score the rows beside them as was noted when they were made. Run it
-once for a version, before its release, and never write over the files of another.
+Later versions must load them, and score the rows in the JSON file of the same name as it records. Files
+of format 1 have the version in their names, because 0.1.0 wrote it; later ones have the format. Run
+this when the format changes, before it is released, and never replace the files of a released format.
 """
 
 from __future__ import annotations
@@ -14,13 +15,13 @@ import numpy as np
 from sklearn.datasets import make_moons
 
 import aucmax
-from aucmax.persistence.model_file import save_model
+from aucmax.persistence.model_file import FORMAT, save_model
 
 FOLDER = Path(__file__).parent
 
 
 def rows(kept: Any) -> Any:
-    """Rows as a model takes them, from what JSON has kept: a table by columns, or an array."""
+    """Return rows as a model takes them, from JSON: a table by columns, or an array."""
     if isinstance(kept, dict):
         import polars as pl
 
@@ -29,13 +30,13 @@ def rows(kept: Any) -> Any:
 
 
 def scores(model: Any, X: Any) -> np.ndarray:
-    """Scores of the positive label, by which models of all versions can be compared."""
+    """Return the scores of the positive label, which models of all versions have."""
     found: np.ndarray = (model.scores if hasattr(model, "scores") else model.decision_function)(X)
     return found
 
 
 def keep(name: str, model: Any, kept: Any) -> None:
-    path = save_model(model, FOLDER / f"{name}-{aucmax.__version__}.aucmax")
+    path = save_model(model, FOLDER / f"{name}-format-{FORMAT}.aucmax")
     noted = {"rows": kept, "scores": scores(model, rows(kept)).tolist()}
     if hasattr(model, "probabilities"):
         noted["probability"] = model.probabilities(rows(kept)).tolist()
@@ -53,7 +54,7 @@ def kernel_model() -> None:
 def small_table_model(
     labels: tuple[str, str] = ("no", "yes"), **params: Any
 ) -> tuple[Any, dict[str, list[Any]]]:
-    """A model of a table with holes and of all kinds of columns, and the table."""
+    """Return a model of a table with missing values and all types of columns, and the table."""
     from tests.searches import table_model
 
     random = np.random.default_rng(0)

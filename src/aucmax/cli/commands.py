@@ -103,12 +103,11 @@ def predict(
 
     from aucmax.cli import inputs_outputs as io
     from aucmax.cli.status_line import rows_expected, status_line
-    from aucmax.tables.predict_table import ENDINGS, predict_table
+    from aucmax.tables.predict_table_file import check_ending, predict_table
 
     if output is not None:
         io.check_output(output, model, table, force=force)
-        if output.suffix.lower() not in ENDINGS:
-            raise ValueError(f"{output} must end in one of {', '.join(ENDINGS)}.")
+        check_ending(output)
     elif as_json:
         raise ValueError("--json needs --output, because the scores would be printed among the JSON.")
     loaded = io.table_model(model)

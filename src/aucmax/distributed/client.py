@@ -109,7 +109,7 @@ def gathered(client: Any, futures: Any) -> Any:
             raise
         raise OSError(
             f"The Dask scheduler at {_address(client)} was lost during the fit "
-            f"({type(error).__name__}): check that it runs, connect anew and fit again."
+            f"({type(error).__name__}): check that it runs, connect again and repeat the fit."
         ) from None
     finally:
         if not results.done():  # after Ctrl-C or an error, nobody waits for them any more

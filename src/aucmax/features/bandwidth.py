@@ -27,8 +27,8 @@ def resolve_gamma(gamma: str | float, rows: Rows, weight: Array, kernel: str) ->
     """Return gamma as a number: itself, or by a rule from rows and their weights.
 
     ``"distance"`` is ``1/b``, where b is the mean distance to the mean over the first 80,000 rows, in
-    the distance of the kernel (squared for the rbf). ``"paper"`` is ``1/(2b)``, the reading of the
-    paper's bandwidth that fits its results (``python -m benchmarks gamma``). ``"scale"`` is
+    the distance of the kernel (squared for the rbf). ``"paper"`` is ``1/(2b)``, our reading of the
+    paper's bandwidth; ``python -m benchmarks gamma`` compares it with others. ``"scale"`` is
     scikit-learn's, ``1 / (d * variance of all entries)``. Where rows are constant, b is 1.
     """
     if not isinstance(gamma, str):

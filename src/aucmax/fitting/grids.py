@@ -1,4 +1,8 @@
-"""The values of C and gamma that a search goes over. The paper's own grids are written here alone."""
+"""The values of C and gamma that a search goes over.
+
+The paper's grids of C and of its stochastic lambda are here, because searches use them by default. Its
+other grids, which only the reproduction needs, are in ``paper/methods.py``.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A recipe: everything a kernel fit does, with nothing left open."""
+"""All settings of a kernel fit, once tuning has chosen those that were left at "auto"."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ Features = NystroemFeatures | FourierFeatures
 class Recipe:
     """Scaling, metric, kernel, landmarks, C and solver of a kernel fit.
 
-    With ``capped``, every row becomes a landmark if there are fewer rows than landmarks; otherwise that
-    gives a warning. The others are as in :class:`KernelAUCClassifier`.
+    ``capped`` is for more landmarks than rows: if true, every row becomes a landmark without a warning,
+    otherwise with one. The other fields are as in :class:`KernelAUCClassifier`.
     """
 
     settings: Settings = field(default_factory=Settings)

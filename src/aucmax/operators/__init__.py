@@ -1,1 +1,1 @@
-"""Rows times features as a solver sees them: in memory, on disk, or recomputed in every pass."""
+"""Products with the feature matrix, which is in memory, on disk, or recomputed in every pass."""

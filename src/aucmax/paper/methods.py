@@ -31,7 +31,8 @@ Grid = dict[str, list[float]]
 #: The share of the rows that the subsampled RankSVM learns from.
 _FIFTH = 0.2
 
-#: The paper's other grids, with C in the paper's unit; :func:`_costs` converts it.
+#: The paper's grids that no search uses by default; ``fitting/grids.py`` has the others. C is in the
+#: paper's unit, and :func:`_costs` converts it.
 _C_NARROW = 2.0 ** np.arange(-5, 6)
 _C_ONLINE = [2.0**k for k in range(-10, 11)]
 _RBF_GAMMA = [2.0**k for k in range(-6, 0)]

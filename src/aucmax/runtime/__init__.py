@@ -1,1 +1,1 @@
-"""Threads, memory, deadlines, files and compiled loops: what a machine offers, and no mathematics."""
+"""Threads, memory limits, deadlines, output files, progress, parameter checks and compiled loops."""

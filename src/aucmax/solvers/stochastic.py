@@ -53,9 +53,9 @@ class _Stateful:
 class _Sampling(_Stateful):
     """A learner that samples the rows of each class: to learn from, or for a threshold alone."""
 
-    def __init__(self, n_columns: int, dtype: npt.DTypeLike, buffer_size: int) -> None:
-        self.w = np.zeros(n_columns, dtype)
-        self.pos, self.neg = (Reservoir(buffer_size, n_columns, dtype) for _ in range(2))
+    def __init__(self, n_features: int, dtype: npt.DTypeLike, buffer_size: int) -> None:
+        self.w = np.zeros(n_features, dtype)
+        self.pos, self.neg = (Reservoir(buffer_size, n_features, dtype) for _ in range(2))
 
     def samples(self) -> tuple[Array, Array]:
         return self.pos.rows, self.neg.rows
@@ -80,7 +80,7 @@ class PairSGD(_Sampling):
 
     def __init__(
         self,
-        n_columns: int,
+        n_features: int,
         dtype: npt.DTypeLike,
         *,
         alpha: float,
@@ -90,8 +90,8 @@ class PairSGD(_Sampling):
         average_power: float = 0.0,
         buffer_size: int = 0,
     ) -> None:
-        super().__init__(n_columns, dtype, buffer_size)
-        self.mean: Floats = np.zeros(n_columns)
+        super().__init__(n_features, dtype, buffer_size)
+        self.mean: Floats = np.zeros(n_features)
         self.steps = self.averaged = self.active = 0
         self.alpha, self._t0, self.eta0 = alpha, t0, eta0
         self._every = (*every, float(average_power))
@@ -152,9 +152,9 @@ class PairSGDGrid(_Stateful):
     At each value it learns what :class:`PairSGD` would by default from the rows of non-zero weight.
     """
 
-    def __init__(self, n_columns: int, dtype: npt.DTypeLike, *, alpha: Floats, eta0: float) -> None:
-        self._w = np.zeros((alpha.size, n_columns), dtype)
-        self._mean: Floats = np.zeros((alpha.size, n_columns))
+    def __init__(self, n_features: int, dtype: npt.DTypeLike, *, alpha: Floats, eta0: float) -> None:
+        self._w = np.zeros((alpha.size, n_features), dtype)
+        self._mean: Floats = np.zeros((alpha.size, n_features))
         self._alpha, self._t0 = alpha, _schedule_start(alpha, eta0)
         self._steps = self._averaged = 0
 
@@ -183,8 +183,8 @@ class OAM(_Sampling):
     reservoir sampling. A step is at most ``C/2`` times the number of rows per row of the buffer.
     """
 
-    def __init__(self, n_columns: int, dtype: npt.DTypeLike, *, C: float, buffer_size: int) -> None:
-        super().__init__(n_columns, dtype, buffer_size)
+    def __init__(self, n_features: int, dtype: npt.DTypeLike, *, C: float, buffer_size: int) -> None:
+        super().__init__(n_features, dtype, buffer_size)
         self._C = C
 
     @property
@@ -221,10 +221,10 @@ class SOLAM(_Sampling):
     """
 
     def __init__(
-        self, n_columns: int, dtype: npt.DTypeLike, *, zeta: float, radius: float, buffer_size: int
+        self, n_features: int, dtype: npt.DTypeLike, *, zeta: float, radius: float, buffer_size: int
     ) -> None:
-        super().__init__(n_columns, dtype, buffer_size)
-        self.mean: Floats = np.zeros(n_columns)
+        super().__init__(n_features, dtype, buffer_size)
+        self.mean: Floats = np.zeros(n_features)
         self.scalars: Floats = np.zeros(4)  # a, b, alpha, share of positives
         self.steps, self._total, self._kappa = 0, 0.0, 0.0
         self._zeta, self._radius = zeta, radius

@@ -4,5 +4,14 @@ from aucmax.reading.frames import TableError
 from aucmax.reading.read import read_table, table_batches
 from aucmax.tables.fit_table_file import fit_table, plan_table
 from aucmax.tables.model import TableModel
+from aucmax.tables.predict_table_file import predict_table
 
-__all__ = ["TableError", "TableModel", "fit_table", "plan_table", "read_table", "table_batches"]
+__all__ = [
+    "TableError",
+    "TableModel",
+    "fit_table",
+    "plan_table",
+    "predict_table",
+    "read_table",
+    "table_batches",
+]

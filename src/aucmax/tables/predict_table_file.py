@@ -20,7 +20,7 @@ from aucmax.runtime.threads import ahead
 from aucmax.tables.model import TableModel
 from aucmax.tables.unseen_values import UnseenCounts, describe_unseen
 
-ENDINGS = (".csv", ".tsv", ".parquet", ".arrow", ".feather")  #: Endings of an output file's name.
+_ENDINGS = (".csv", ".tsv", ".parquet", ".arrow", ".feather")  #: Endings of an output file's name.
 _RESULTS = ("score", "probability", "label", "rank")  #: Its columns after those that are copied.
 BATCH_ROWS = 100_000  #: Rows in memory at a time.
 
@@ -46,10 +46,16 @@ class _Silent(Progress):
     """Show nothing."""
 
 
+def check_ending(output: Path) -> None:
+    """Refuse an output file whose name does not end in that of a format we write."""
+    if output.suffix.lower() not in _ENDINGS:
+        raise ValueError(f"{output} must end in one of {', '.join(_ENDINGS)}.")
+
+
 def predict_table(
     model: TableModel,
-    table: Path,
-    output: Path | IO[bytes],
+    table: str | Path,
+    output: str | Path | IO[bytes],
     *,
     keep: Sequence[str] = (),
     rank: bool = True,
@@ -57,42 +63,47 @@ def predict_table(
     progress: Progress | None = None,
     expected_rows: int | None = None,
 ) -> Predicted:
-    """Score the rows of a file, in memory that does not grow with it.
+    """Score the rows of a file of any length, and write score, probability, label and rank of each.
+
+    Returns their number as ``rows``, and as ``unseen`` sentences on values that are new to the model.
 
     Parameters
     ----------
-    model : TableModel
+    model : fitted TableModel
     table : path
+        A CSV, TSV, Parquet, Arrow or LIBSVM file, compressed or not, with the model's columns.
     output : path or binary stream
-        A file whose name ends in one of ``ENDINGS``; it appears when it is complete. A stream receives
-        comma-separated text.
+        A file whose name ends in .csv, .tsv, .parquet, .arrow or .feather. An existing file is replaced
+        when all rows have been written. A stream receives comma-separated text.
     keep : sequence of str, default=()
         Columns to copy before the scores.
     rank : bool, default=True
-        Add the rank of each row, 1 for the highest score. Batches then wait on disk for all scores.
+        Add the rank of each row, 1 for the highest score. This takes one score per row in memory, and
+        disk space for the output.
     batch_rows : int, default=100,000
-    progress, expected_rows : Progress and int, optional
-        Where to show the progress, and about how many rows there are.
+        Rows in memory at a time.
+    progress, expected_rows : optional
+        For the command line: where to show the progress, and about how many rows there are.
 
     Examples
     --------
     >>> import tempfile
-    >>> from pathlib import Path
-    >>> import numpy as np
     >>> import polars as pl
-    >>> from aucmax import KernelAUCClassifier, fit_table
-    >>> from aucmax.tables.predict_table import predict_table
-    >>> rows = pl.DataFrame({"a": np.linspace(0, 1, 200), "y": ["no"] * 150 + ["yes"] * 50})
-    >>> classifier = KernelAUCClassifier(preset="paper", n_landmarks=20)
-    >>> model = fit_table(rows, "y", estimator=classifier)
+    >>> from aucmax import KernelAUCClassifier, fit_table, predict_table
+    >>> rows = pl.DataFrame({"a": [i / 10 for i in range(200)], "y": ["no"] * 150 + ["yes"] * 50})
+    >>> model = fit_table(rows, "y", estimator=KernelAUCClassifier(preset="paper", n_landmarks=20))
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     rows.write_csv(Path(folder, "new.csv"))
-    ...     predict_table(model, Path(folder, "new.csv"), Path(folder, "ranked.csv")).rows
-    200
+    ...     rows.write_csv(f"{folder}/new.csv")
+    ...     done = predict_table(model, f"{folder}/new.csv", f"{folder}/ranked.csv")
+    ...     done.rows, pl.read_csv(f"{folder}/ranked.csv").columns
+    (200, ['score', 'probability', 'label', 'rank'])
     """
+    if isinstance(output, str | Path):
+        output = Path(output)
+        check_ending(output)
     line: Progress = _Silent() if progress is None else progress
-    columns, count = list(dict.fromkeys(keep)), 0
     unseen: UnseenCounts = Counter()
+    columns, count = list(dict.fromkeys(keep)), 0
     with _writer(output, line) as write:
         line.part("scoring", expected_rows, of_rows=True)
         batches = _score(model, table, columns, batch_rows, unseen, line)
@@ -104,7 +115,12 @@ def predict_table(
 
 
 def _score(
-    model: TableModel, table: Path, keep: Sequence[str], rows: int, unseen: UnseenCounts, line: Progress
+    model: TableModel,
+    table: str | Path,
+    keep: Sequence[str],
+    rows: int,
+    unseen: UnseenCounts,
+    line: Progress,
 ) -> Generator[pl.DataFrame]:
     """Yield the columns to keep with score, probability and label, batch by batch."""
     check_names(column_names(table), keep, "keep or --id names")
