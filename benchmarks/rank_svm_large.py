@@ -3,7 +3,7 @@
 On 12,000 rows the solver runs as it was (from zero, conjugate gradients as they are), then with one
 thing more each time. On up to 80,000 rows, as many as the paper has, it runs with all of them. C is
 2^-5 in the paper's unit and gamma 2^-4, both in its grid; ``tol`` is 1e-3. Every run of one size has
-the same objective to that tolerance. Seconds leave out the kernel matrix, which has a column of its own.
+the same objective to that tolerance. The time to compute the kernel matrix is apart from the rest.
 """
 
 from __future__ import annotations
