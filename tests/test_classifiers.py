@@ -131,7 +131,7 @@ def test_a_single_positive_works():
     X, _ = moons()
     y = np.zeros(len(X), dtype=int)
     y[3] = 1
-    model = KernelAUCClassifier(preset="paper", random_state=0).fit(X, y)
+    model = KernelAUCClassifier(preset="paper", gamma="distance", random_state=0).fit(X, y)
     assert roc_auc(y, model.decision_function(X)) == 1.0
     assert model.predict(X)[3] == 1
 

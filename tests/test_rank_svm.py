@@ -267,7 +267,7 @@ def test_many_rows_use_landmarks_and_reach_the_same_objective(monkeypatch):
     X, y = blobs()
     few = KernelRankSVM(20.0, gamma=2.0, random_state=0).fit(X, y)
     monkeypatch.setattr(rank_svm_fit, "FEW_ROWS", 100)
-    monkeypatch.setattr(rank_svm_fit, "_LANDMARKS", 150)
+    monkeypatch.setattr(rank_svm_fit, "_ROWS_PER_LANDMARK", 3)
     many = KernelRankSVM(20.0, gamma=2.0, random_state=0).fit(X, y)
     assert many.objective_ == pytest.approx(few.objective_, rel=1e-4)
     assert many.history_[-1]["products"] < few.history_[-1]["products"]

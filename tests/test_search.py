@@ -172,6 +172,7 @@ def test_a_map_per_fold_is_a_grid_search_over_the_whole_fit():
     X, y = moons()
     X = X * [3.0, 0.1] + [5.0, -2.0]
     shared = {"n_landmarks": 40, "landmarks": "uniform", "random_state": 0, "tol": 1e-6}
+    shared["gamma"] = "distance"
     Cs = [0.1, 1.0, 10.0]
     model = kernel_search(Cs, map_per_fold=True, patience=None, **shared).fit(X, y)
     slow = GridSearchCV(
@@ -361,11 +362,12 @@ def test_without_refit_the_folds_are_averaged():
 
 def test_more_than_two_classes_share_one_c():
     X, y = load_iris(return_X_y=True)
-    model = kernel_search(5, n_landmarks=40, random_state=0).fit(X, y)
+    shared = {"n_landmarks": 40, "landmarks": "kmeans", "gamma": "distance", "random_state": 0}
+    model = kernel_search(5, **shared).fit(X, y)
     assert model.decision_function(X).shape == (150, 3)
     assert model.score(X, y) > 0.9
     assert len(model.objective_) == 3
-    alone = KernelAUCClassifier(model.C_, preset="paper", n_landmarks=40, random_state=0).fit(X, y)
+    alone = KernelAUCClassifier(model.C_, preset="paper", **shared).fit(X, y)
     assert alone.objective_ == pytest.approx(model.objective_, rel=1e-3)
 
 

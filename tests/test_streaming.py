@@ -137,7 +137,7 @@ def test_kernel_sgd_is_the_pipeline_of_its_parts(monkeypatch):
     ).fit(X, y)
     scaled = rounded(StandardScaler().fit(X)).transform(X)
     parts = make_pipeline(
-        NystroemFeatures(50, random_state=0),
+        NystroemFeatures(50, landmarks="centroids", gamma="paper", random_state=0),
         SGDAUCClassifier(5.0, epochs=4, standardize=False, random_state=0),
     ).fit(scaled, y)
     np.testing.assert_allclose(whole.decision_function(X), parts.decision_function(scaled), atol=1e-6)

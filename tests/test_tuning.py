@@ -187,9 +187,9 @@ def test_the_papers_settings_are_one_argument_away():
     ours = KernelAUCClassifier(preset="paper", random_state=0).fit(X, y)
     named = KernelAUCClassifier(
         10.0,
-        gamma="distance",
+        gamma="paper",
         n_landmarks=300,
-        landmarks="kmeans",
+        landmarks="centroids",
         metric=None,
         standardize=True,
         random_state=0,
@@ -198,9 +198,9 @@ def test_the_papers_settings_are_one_argument_away():
     assert ours.trials_ == named.trials_ == []
     assert ours.settings_ == {
         "C": 10.0,
-        "gamma": "distance",
+        "gamma": "paper",
         "n_landmarks": 1600,
-        "landmarks": "kmeans",
+        "landmarks": "centroids",
         "standardize": True,
         "kernel": "rbf",
     }
