@@ -208,6 +208,33 @@ def connect4() -> str:
     return "\n".join(lines)
 
 
+def gamma() -> str:
+    """Three readings of the paper's bandwidth against its results."""
+    found = rows("gamma")
+    factors = sorted({row["factor"] for row in found}, reverse=True)
+    names = {1.0: "1/b", 0.5: "1/(2b)", 0.25: "1/(4b)"}
+    lines = [
+        f"| | data | paper | {' | '.join(names[factor] for factor in factors)} |",
+        "|---" * 6 + "|",
+    ]
+    misses: dict[float, list[float]] = {factor: [] for factor in factors}
+    for method, data in dict.fromkeys((row["method"], row["data"]) for row in found):
+        mine = [row for row in found if (row["method"], row["data"]) == (method, data)]
+        paper, cells = mine[0]["paper"], []
+        for factor in factors:
+            mean = statistics.mean(row["test_auc"] for row in mine if row["factor"] == factor)
+            misses[factor].append(mean - paper)
+            cells.append(f"{mean:.2f} ({mean - paper:+.2f})")
+        lines.append(f"| {method} | {data} | {paper:.2f} | {' | '.join(cells)} |")
+    squares = {f: statistics.mean(miss**2 for miss in misses[f]) ** 0.5 for f in factors}
+    absolute = {f: statistics.mean(abs(miss) for miss in misses[f]) for f in factors}
+    for title, each in (("root mean square", squares), ("mean absolute", absolute)):
+        lines.append(
+            f"| {title} difference | | | " + " | ".join(f"{each[f]:.2f}" for f in factors) + " |"
+        )
+    return "\n".join(lines).replace("-0.", "−0.").replace("(-", "(−")
+
+
 def tables() -> str:
     """What a CSV of 500,000 rows takes."""
     lines = ["| | rows | seconds | rows per second | peak memory |", "|---|---|---|---|---|"]
@@ -308,7 +335,7 @@ PAGES = {
     "README.md": (end_to_end, accuracy, search, contest_short, contest_rare),
     "docs/design.md": (search, apart),
     "docs/methods.md": (stochastic, epochs, rank_svm),
-    "docs/paper/README.md": (connect4,),
+    "docs/paper/README.md": (gamma, connect4),
     "docs/tables.md": (tables,),
     "docs/large.md": (large,),
     "docs/distributed.md": (distributed,),
