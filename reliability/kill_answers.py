@@ -21,7 +21,7 @@ from reliability.launcher import ENDED, ROOT, STARTED, STDERR, STDOUT, Launcher
 from reliability.programs import CHECKPOINT, SCORES
 
 #: Of a row of the paper's results, what differs between two runs, beside seconds.
-_VOLATILE = ("peak_gib", "finished", "machine", "versions")
+_VOLATILE = ("company", "peak_gib", "finished", "machine", "versions")
 
 
 @dataclass(frozen=True)
