@@ -9,6 +9,7 @@ import pytest
 from aucmax.runtime import compiled
 from aucmax.runtime.compiled import loops, twins
 from aucmax.solvers.reservoir import Reservoir, reservoir_slots
+from aucmax.solvers.solam_grid import SOLAMGrid
 from aucmax.solvers.stochastic import OAM, SOLAM, PairSGD
 
 TOLERANCE = {np.float64: 1e-9, np.float32: 2e-3}
@@ -329,3 +330,36 @@ def test_where_no_cache_can_be_written_it_still_compiles(monkeypatch):
     )
     compiled._loop.cache_clear()
     assert w.any()
+
+
+ZETAS, RADII = np.array([0.05, 1.0, 10.0, 100.0]), np.array([1e5, 1.0, 0.1, 10.0])
+
+
+@dtypes
+def test_solam_grid(dtype):
+    X, positive, _ = rows(n=40, dtype=dtype)
+
+    def arguments():
+        w = np.random.default_rng(1).normal(size=(23, 4)).astype(dtype)
+        w *= 0.1 / np.linalg.norm(w, axis=0)
+        keep, coef = np.stack([np.ones(4), np.zeros(4)]), np.zeros((2, 40, 4))
+        learnt = (np.zeros((3, 4)), (w * w).sum(axis=0).astype(float), keep, coef)
+        return X @ X.T, X @ w, positive, *learnt, np.stack([ZETAS, RADII]), (7, 0.4, 8.0)
+
+    assert_same(both("solam_grid", arguments), dtype)
+
+
+@dtypes
+def test_many_settings_of_solam_learn_what_each_learns_alone(dtype):
+    X, positive, _ = rows(n=300, dtype=dtype)
+    grid = SOLAMGrid(23, dtype, zeta=ZETAS, radius=RADII)
+    rng = np.random.default_rng(5)
+    for _ in range(3):
+        grid.epoch(X, positive, rng)
+    for column, (zeta, radius) in enumerate(zip(ZETAS, RADII, strict=True)):
+        alone = SOLAM(23, dtype, zeta=zeta, radius=radius, buffer_size=1)
+        rng = np.random.default_rng(5)
+        for _ in range(3):
+            alone.epoch(X, positive, np.ones(300), rng)
+        size = np.abs(alone.coef).max()
+        np.testing.assert_allclose(grid.coef[:, column], alone.coef, atol=TOLERANCE[dtype] * size)

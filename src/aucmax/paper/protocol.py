@@ -15,31 +15,27 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed
-from sklearn.base import clone
-from sklearn.model_selection import ParameterGrid, StratifiedKFold, train_test_split
+from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 
 from aucmax.estimators.rank_svm import KernelRankSVM
-from aucmax.features.kernels import KernelSpec
-from aucmax.fitting.rank_svm_path import held_out_aucs
-from aucmax.metrics import roc_auc, roc_auc_interval
+from aucmax.metrics import roc_auc_interval
 from aucmax.paper import published
 from aucmax.paper.data import Dataset, Split, load_dataset
+from aucmax.paper.grid_searches import sample_rows, search_each, search_exact, search_path
 from aucmax.paper.methods import METHODS, Grid
 from aucmax.paper.published import LANDMARKS
 from aucmax.paper.store import KEY, PROTOCOL, Row
 from aucmax.runtime.machine import Company, machine, peak_gib, versions
-from aucmax.runtime.memory import Budget
 from aucmax.runtime.output_files import replacing
-from aucmax.runtime.threads import one_blas_thread
 
 #: How every run departs from the paper's protocol.
 DEPARTURES = (
-    "The path of C (NBAUC, RFAUC, Linear RankSVM, both RBF-RankSVMs) ends when the AUC has fallen for "
-    "three values in a row.",
-    "The folds of a search share standardisation and landmarks, which use no labels.",
-    "RBF-RankSVM is tuned on at most 8,000 rows: all rows would take days. Its subsample is tuned on "
+    "The path of C (NBAUC, RFAUC, Linear RankSVM, both RBF-RankSVMs) ends when the AUC has been below "
+    "its best for three values in a row, and the search of gamma of both RBF-RankSVMs when it has been "
+    "so for two.",
+    "Folds are drawn at random, and share standardisation and landmarks, which use no labels.",
+    "RBF-RankSVM is tuned on at most 4,000 rows: all rows would take days. Its subsample is tuned on "
     "the rows that it learns from.",
     "C is converted from the paper's unit, and lambda to C, with the counts of all training rows. In a "
     "fold, which has two thirds of them, both are 1.5 times the paper's: C, because pairs are fewer by "
@@ -52,9 +48,6 @@ DEPARTURES = (
 
 #: The most training rows of Tables 2 and 3.
 CAP = 80_000
-
-#: A path of C ends when the AUC has fallen for so many values in a row.
-_PATIENCE = 3
 
 #: The methods of each experiment.
 METHODS_OF = {name: scope.methods for name, scope in published.SCOPES.items() if name != "data"}
@@ -75,7 +68,7 @@ class Settings:
     all_rows: int | None = None  #: the most training rows where the paper uses all
     test_rows: int | None = None
     tune_rows: int | None = None  #: for methods tuned on features computed once; None is all
-    kernel_tune_rows: int = 8_000  #: for the exact kernel machine
+    kernel_tune_rows: int = 4_000  #: for the exact kernel machine
     epochs: tuple[int, ...] = published.EPOCHS
     quick: bool = False
 
@@ -216,12 +209,6 @@ def _timed(work: Callable[[], Any]) -> tuple[float, Any]:
     return time.perf_counter() - began, result
 
 
-def _sample(n_rows: int, most: int | None, seed: int) -> np.ndarray | slice:
-    if most is None or n_rows <= most:
-        return slice(None)
-    return np.sort(np.random.default_rng(seed).permutation(n_rows)[:most])
-
-
 def _at_edge(method: str, chosen: Mapping[str, Any], grid: Grid) -> list[str]:
     """Return a note for each hyper-parameter that is at an end of its grid."""
     notes = []
@@ -241,14 +228,14 @@ def _run_whole(cell: Cell, split: Split, settings: Settings, chosen: dict[str, A
     model: Any = METHODS[cell.method].make(cell.seed, settings.landmarks)
     exact, notes, searching = isinstance(model, KernelRankSVM), [], 0.0
     grid = METHODS[cell.method].grid(split.y_train)
-    search = partial(_search_path, cell, split, grid, settings)
+    search = partial(search_path, METHODS[cell.method], split, grid, cell.seed, settings.landmarks)
     if exact:
         split = _for_exact(split, model, cell.seed)
         n_rows, most = len(split.y_train), settings.kernel_tune_rows
         if model.subsample < 1.0 and not settings.quick:
             most = n_rows
         model.set_params(standardize=False, subsample=1.0)
-        search = partial(_search_exact, split, grid, most, cell.seed)
+        search = partial(search_exact, split, grid, most, cell.seed)
         if n_rows > most:
             notes.append(f"{cell.method}: C and gamma chosen on {most:,} rows")
     if chosen is None:
@@ -275,38 +262,6 @@ def _for_exact(split: Split, model: KernelRankSVM, seed: int) -> Split:
     return replace(split, X_train=X, y_train=y, X_test=X_test)
 
 
-def _search_path(cell: Cell, split: Split, grid: Grid, settings: Settings) -> dict[str, float]:
-    """Return the best of a method's grid, along a path of C on all training rows."""
-    search: Any = METHODS[cell.method].make_search(grid, cell.seed, settings.landmarks)
-    search.fit(split.X_train, split.y_train)
-    return {name: float(getattr(search, f"{name}_")) for name in grid}
-
-
-def _search_exact(split: Split, grid: Grid, most: int, seed: int) -> dict[str, float]:
-    """Return the best gamma and C of the exact kernel machine on at most so many rows.
-
-    For each gamma, the paths of C of the three folds go on together until the mean AUC has fallen for
-    three values in a row.
-    """
-    few, room = _sample(len(split.y_train), most, seed), Budget.of(None).total / 3
-    X, y = np.ascontiguousarray(split.X_train[few], dtype=np.float32), split.y_train[few]
-    folds, up, found = list(StratifiedKFold(3).split(X, y)), y == 1, []
-    for gamma in grid["gamma"]:
-        spec, Cs = KernelSpec("rbf", gamma), np.sort(grid["C"])
-        paths = [
-            held_out_aucs((X[i], up[i]), (X[j], up[j]), spec, Cs, room=room, seed=seed)
-            for i, j in folds
-        ]
-        means: list[float] = []
-        for aucs in zip(*paths, strict=True):
-            means.append(float(np.mean(aucs)))
-            if len(means) - 1 - int(np.argmax(means)) >= _PATIENCE:
-                break
-        best = int(np.argmax(means))
-        found.append((means[best], {"gamma": float(gamma), "C": float(Cs[best])}))
-    return max(found, key=lambda pair: pair[0])[1]
-
-
 def _run_on_features(
     cell: Cell, split: Split, settings: Settings, chosen: dict[str, Any] | None
 ) -> Fitted:
@@ -324,11 +279,11 @@ def _run_on_features(
     if averaged:
         learner.set_params(average=True)
         grid = METHODS["NSAUC"].grid(split.y_train)
-        search = partial(_search_path, cell, split, grid, settings)
+        search = partial(search_path, METHODS["NSAUC"], split, grid, cell.seed, settings.landmarks)
     else:
-        few = _sample(n_rows, settings.tune_rows, cell.seed)
+        few = sample_rows(n_rows, settings.tune_rows, cell.seed)
         grid = method.grid(split.y_train)
-        search = partial(_search_each, learner, grid, features[few], split.y_train[few])
+        search = partial(search_each, learner, grid, features[few], split.y_train[few])
         if settings.tune_rows is not None and n_rows > settings.tune_rows:
             notes = [f"{cell.method}: tuned on {settings.tune_rows:,} rows"]
     if chosen is None:
@@ -347,23 +302,3 @@ def _run_on_features(
         history = [learner.history_[epoch - 1] for epoch in settings.epochs]
         result["curve_points"] = [{k: record[v] for k, v in names.items()} for record in history]
     return learner, X_test, result, notes
-
-
-def _search_each(learner: Any, grid: Grid, X: np.ndarray, y: np.ndarray) -> dict[str, float]:
-    """Fit each setting of the grid on 3 folds, and return the best."""
-
-    def score(params: dict[str, float], train: np.ndarray, test: np.ndarray) -> float:
-        try:
-            with one_blas_thread():
-                model = clone(learner).set_params(**params).fit(X[train], y[train])
-                return float(roc_auc(y[test], model.decision_function(X[test])))
-        except (ValueError, FloatingPointError):
-            return -np.inf  # its steps overflow
-
-    candidates = list(ParameterGrid({name.split("__")[-1]: values for name, values in grid.items()}))
-    folds = list(StratifiedKFold(3).split(X, y))
-    work = [delayed(score)(params, *fold) for params in candidates for fold in folds]
-    with one_blas_thread():
-        scores = Parallel(n_jobs=-1, prefer="threads")(work)
-    best = int(np.reshape(scores, (len(candidates), len(folds))).mean(axis=1).argmax())
-    return dict(candidates[best])

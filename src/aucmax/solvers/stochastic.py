@@ -119,7 +119,7 @@ class PairSGD(_Sampling):
         pos, neg = self.samples()
         if not len(pos) or not len(neg):
             return
-        for rows, table in _dense_pieces(X, rng.permutation(X.shape[0]), self.w.dtype):
+        for rows, table in dense_pieces(X, rng.permutation(X.shape[0]), self.w.dtype):
             up, here = positive[rows], np.arange(rows.size)
             from_pos = rows.size + rng.integers(len(pos), size=rows.size)
             from_neg = rows.size + len(pos) + rng.integers(len(neg), size=rows.size)
@@ -201,7 +201,7 @@ class OAM(_Sampling):
         buffers = (self.pos, self.neg)
         for buffer in buffers:
             buffer.grow(buffer.size)
-        for rows, table in _dense_pieces(X, sequence, self.w.dtype, _STEPS // 32):
+        for rows, table in dense_pieces(X, sequence, self.w.dtype, _STEPS // 32):
             up, slots = positive[rows], np.empty(rows.size, dtype=np.intp)
             for members, buffer in zip((up, ~up), buffers, strict=True):
                 slots[members] = reservoir_slots(buffer.seen, int(members.sum()), buffer.size, rng)
@@ -247,7 +247,7 @@ class SOLAM(_Sampling):
         self.scalars[:2] += self.w @ shift  # a and b are mean scores
 
     def _run(self, X: Any, sequence: Indices, positive: Mask) -> None:
-        for rows, table in _dense_pieces(X, sequence, self.w.dtype, _STEPS):
+        for rows, table in dense_pieces(X, sequence, self.w.dtype, _STEPS):
             norms = np.einsum("nd,nd->n", table, table)
             self._kappa = max(self._kappa, float(np.sqrt(norms.max())))
             sizes = (float(self._zeta), float(self._radius), self._kappa)
@@ -323,7 +323,7 @@ def _drawer(rows: Indices, weight: Floats, rng: np.random.Generator) -> Callable
     return draw
 
 
-def _dense_pieces(
+def dense_pieces(
     X: Any, sequence: Indices, dtype: npt.DTypeLike, most: int = _DENSE_ENTRIES
 ) -> Iterator[tuple[Indices, Array]]:
     """Yield rows in this sequence, as dense pieces that fit into the cache or nearly so."""

@@ -17,6 +17,7 @@ Buffers = tuple[Array, Array]  # of positives and of negatives
 Counts = tuple[int, int]
 Schedule = tuple[Any, Any, int, int, float]  # alpha, t0, regularize_every, average_every, average_power
 Sizes = tuple[float, float, float]  # zeta, radius, and kappa: the largest norm of a row
+Progress = tuple[int, float, float]  # steps, share of positives, and kappa
 
 
 def pair_sgd(
@@ -179,6 +180,76 @@ def solam(
         for k in range(d):
             mean[k] += share * (w[k] - mean[k])
     return t, total
+
+
+def solam_grid(
+    gram: Array,
+    scores: Array,
+    positive: Array,
+    scalars: Array,
+    square: Array,
+    keep: Array,
+    coef: Array,
+    sizes: Array,
+    progress: Progress,
+) -> tuple[int, float, float]:
+    """Take the steps of ``solam`` over a block of B rows, for m settings of zeta and radius at once.
+
+    ``gram`` (B, B) has the products of the rows, ``scores`` (B, m) those with the w before the block,
+    whose squared norm is ``square`` (m,). Iterates are ``keep * w + sum_u coef[u] * x_u``: ``keep[0]``
+    and ``coef[0]`` are of the last one, ``keep[1]`` and ``coef[1]`` sums over all by their weights,
+    ``1 / sqrt(t)``. ``scalars`` (3, m) holds a, b and alpha. Returns the new numbers of steps and share
+    of positives, and the sum of the weights.
+    """
+    t, p, kappa = progress
+    m, weight = square.size, 0.0
+    score, shrink = np.zeros(m), np.ones(m)
+    for s in range(positive.size):
+        t += 1
+        p += ((1.0 if positive[s] else 0.0) - p) / t
+        root = 1.0 / t**0.5
+        weight += root
+        for c in range(m):
+            score[c] = keep[0, c] * scores[s, c]
+        for u in range(s):
+            product = gram[u, s]
+            for c in range(m):
+                score[c] += coef[0, u, c] * product
+        projected = False
+        for c in range(m):
+            a, b, alpha, eta = scalars[0, c], scalars[1, c], scalars[2, c], sizes[0, c] * root
+            if positive[s]:
+                pull = 2.0 * (1.0 - p) * (score[c] - a - 1.0 - alpha)
+                a += eta * 2.0 * (1.0 - p) * (score[c] - a)
+                rise = -2.0 * (1.0 - p) * (score[c] + p * alpha)
+            else:
+                pull = 2.0 * p * (score[c] - b + 1.0 + alpha)
+                b += eta * 2.0 * p * (score[c] - b)
+                rise = 2.0 * p * (score[c] - (1.0 - p) * alpha)
+            step = -eta * pull
+            coef[0, s, c] = step
+            square[c] += step * (2.0 * score[c] + step * gram[s, s])
+            shrink[c] = 1.0
+            if square[c] > sizes[1, c] ** 2:
+                shrink[c] = sizes[1, c] / square[c] ** 0.5
+                square[c] = sizes[1, c] ** 2
+                projected = True
+            bound = sizes[1, c] * kappa
+            scalars[0, c] = min(bound, max(-bound, a))
+            scalars[1, c] = min(bound, max(-bound, b))
+            scalars[2, c] = min(2.0 * bound, max(-2.0 * bound, alpha + eta * rise))
+        if projected:
+            for c in range(m):
+                keep[0, c] *= shrink[c]
+            for u in range(s + 1):
+                for c in range(m):
+                    coef[0, u, c] *= shrink[c]
+        for c in range(m):
+            keep[1, c] += root * keep[0, c]
+        for u in range(s + 1):
+            for c in range(m):
+                coef[1, u, c] += root * coef[0, u, c]
+    return t, p, weight
 
 
 def thin_scores(matrix: Array, coef: Array, out: Array, first: int, last: int) -> None:

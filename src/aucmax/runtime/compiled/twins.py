@@ -8,7 +8,7 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 if TYPE_CHECKING:
-    from aucmax.runtime.compiled.loops import Array, Buffers, Counts, Schedule, Sizes
+    from aucmax.runtime.compiled.loops import Array, Buffers, Counts, Progress, Schedule, Sizes
 
 
 def pair_sgd(
@@ -90,6 +90,47 @@ def solam(
         total += eta
         mean += eta / total * (w - mean)
     return t, total
+
+
+def solam_grid(
+    gram: Array,
+    scores: Array,
+    positive: Array,
+    scalars: Array,
+    square: Array,
+    keep: Array,
+    coef: Array,
+    sizes: Array,
+    progress: Progress,
+) -> tuple[int, float, float]:
+    (t, p, kappa), (zeta, radius), weight = progress, sizes, 0.0
+    for s, up in enumerate(positive):
+        t += 1
+        p += (up - p) / t
+        root = 1.0 / np.sqrt(t)
+        weight += root
+        eta, bound = zeta * root, radius * kappa
+        a, b, alpha = scalars
+        score = keep[0] * scores[s] + gram[:s, s] @ coef[0, :s]
+        if up:
+            pull = 2.0 * (1.0 - p) * (score - a - 1.0 - alpha)
+            a = a + eta * 2.0 * (1.0 - p) * (score - a)
+            rise = -2.0 * (1.0 - p) * (score + p * alpha)
+        else:
+            pull = 2.0 * p * (score - b + 1.0 + alpha)
+            b = b + eta * 2.0 * p * (score - b)
+            rise = 2.0 * p * (score - (1.0 - p) * alpha)
+        coef[0, s] = -eta * pull
+        square += coef[0, s] * (2.0 * score + coef[0, s] * gram[s, s])
+        shrink = np.minimum(1.0, radius / np.sqrt(np.maximum(square, np.finfo(float).tiny)))
+        np.minimum(square, radius**2, out=square)
+        keep[0] *= shrink
+        coef[0] *= shrink
+        bounds = np.array([bound, bound, 2.0 * bound])
+        scalars[:] = np.clip([a, b, alpha + eta * rise], -bounds, bounds)
+        keep[1] += root * keep[0]
+        coef[1] += root * coef[0]
+    return t, p, weight
 
 
 def thin_scores(matrix: Array, coef: Array, out: Array, first: int, last: int) -> None:
