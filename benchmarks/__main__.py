@@ -20,6 +20,7 @@ BENCHMARKS = {
     "stochastic": "NSAUC, NSVMSGD2, NSOLAM and NOAM by epoch, beside NBAUC",
     "rank_svm": "the exact kernel machine against landmarks on every row",
     "rank_svm_large": "the exact kernel machine on up to 80,000 rows, and what each part brings",
+    "half_precision": "the exact kernel machine with its matrix in float32 and in float16",
     "search": "26 values of C by 3 folds in one solve, against one fit and 79",
     "connect4": "connect-4, where NBAUC stays below the paper: standardising, landmarks, gamma",
     "gamma": "the paper's bandwidth b read as 1/b, 1/(2b) and 1/(4b), against its NBAUC and NSAUC",

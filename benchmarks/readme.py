@@ -139,6 +139,33 @@ def rank_svm() -> str:
     return "\n".join(lines)
 
 
+def rank_svm_large() -> str:
+    """What each part of the exact kernel machine's solver brings, and its cost at full size."""
+    lines = [
+        "| data | rows | solver | products | Newton steps | seconds | kernel matrix, seconds |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for row in sorted(rows("rank_svm_large"), key=lambda row: (row["rows_asked"], row["data"])):
+        ended = "" if row["converged"] else " (not converged)"
+        lines.append(
+            f"| {row['data']} | {row['rows']:,} | {row['variant']}{ended} | {row['products']:,} "
+            f"| {row['steps']} | {row['seconds']:.1f} | {row['kernel_seconds']:.1f} |"
+        )
+    return "\n".join(lines)
+
+
+def half_precision() -> str:
+    """How far a rounded kernel matrix leads from the minimum."""
+    found = rows("half_precision")
+    lines = ["| data | gamma | C in the paper's unit | float32 | float16 |", "|---|---|---|---|---|"]
+    for key in dict.fromkeys((row["data"], row["gamma"], row["paper_C"]) for row in found):
+        own = [row for row in found if (row["data"], row["gamma"], row["paper_C"]) == key]
+        excess = {row["dtype"]: row["excess"] for row in own}
+        cells = " | ".join(f"{max(excess[name], 0.0):.0e}" for name in ("float32", "float16"))
+        lines.append(f"| {key[0]} | {key[1]:g} | {key[2]:g} | {cells} |")
+    return "\n".join(lines)
+
+
 def search() -> str:
     """What the paper's grid costs inside one solve, and what the choice is worth."""
     lines = [
@@ -334,7 +361,7 @@ def contest_rare() -> str:
 PAGES = {
     "README.md": (end_to_end, accuracy, search, contest_short, contest_rare),
     "docs/design.md": (search, apart),
-    "docs/methods.md": (stochastic, epochs, rank_svm),
+    "docs/methods.md": (stochastic, epochs, rank_svm, rank_svm_large, half_precision),
     "docs/paper/README.md": (gamma, connect4),
     "docs/tables.md": (tables,),
     "docs/large.md": (large,),

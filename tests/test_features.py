@@ -239,6 +239,14 @@ def test_landmark_strategies(strategy, as_csr):
     np.testing.assert_array_equal(features.landmarks_, again.landmarks_)
 
 
+def test_fewer_distinct_rows_than_centroids():
+    """Each distinct row is a centre then, and is kept once."""
+    distinct = np.array([[0.0, 1.0], [2.0, 3.0], [5.0, 5.0]])
+    X = np.repeat(distinct, 40, axis=0)
+    features = NystroemFeatures(20, landmarks="centroids", random_state=0).fit(X)
+    np.testing.assert_allclose(features.landmarks_, distinct)
+
+
 def test_class_kmeans_gives_the_rare_class_its_share():
     X, _ = make_blobs([990, 10], centers=[[0, 0], [9, 9]], random_state=0, shuffle=False)
     y = np.repeat([0, 1], [990, 10])
