@@ -273,6 +273,35 @@ def test_many_rows_use_landmarks_and_reach_the_same_objective(monkeypatch):
     assert many.history_[-1]["products"] < few.history_[-1]["products"]
 
 
+def test_where_landmarks_rank_poorly_a_path_of_c_reaches_the_same_objective(monkeypatch):
+    X, y = blobs()
+    few = KernelRankSVM(2000.0, gamma=2.0, random_state=0).fit(X, y)
+    seen, solve = [], rank_svm_fit.minimize_kernel
+
+    def watched(kernel, loss, C, **options):
+        seen.append((C, options["landmarks"]))
+        return solve(kernel, loss, C, **options)
+
+    monkeypatch.setattr(rank_svm_fit, "minimize_kernel", watched)
+    monkeypatch.setattr(rank_svm_fit, "FEW_ROWS", 100)
+    monkeypatch.setattr(rank_svm_fit, "_SPANNED_AUC", 1.1)
+    many = KernelRankSVM(2000.0, gamma=2.0, random_state=0).fit(X, y)
+    assert many.objective_ == pytest.approx(few.objective_, rel=1e-4)
+    assert [C for C, _ in seen] == [2000.0 / 8**k for k in (4, 3, 2, 1, 0)]
+    assert all(landmarks is None for _, landmarks in seen)
+
+
+def test_rows_left_out_may_not_leave_much_to_make_up_for():
+    """Coefficients far from zero where no pair is active: the whole system is solved instead."""
+    X, positive = blobs()
+    kernel, loss = KernelTiles(X, KernelSpec("rbf", 2.0), 1e9), PairLoss(positive)
+    least = minimize_kernel(kernel, loss, 50.0, restrict=False)
+    start = least.coef + 3.0 * (least.coef == 0)
+    for restrict in (False, True):
+        found = minimize_kernel(kernel, loss, 50.0, start=start, restrict=restrict)
+        assert found.objective == pytest.approx(least.objective, rel=2e-4)
+
+
 def test_less_memory_than_two_blocks_is_refused():
     X, y = blobs()
     with pytest.raises(
