@@ -85,7 +85,7 @@ SOURCES = {
         "credit_data",
         target="Status",
         positive="bad",
-        origin="Loans of a credit scoring course (L. A. Belanche, G. Sanchez).",
+        origin="Loans, good or bad, from the website of L. A. Belanche by way of G. Sanchez.",
     ),
     "flchain": Source(
         "survival",
@@ -147,7 +147,7 @@ SOURCES = {
         "ncbirths",
         target="lowbirthweight",
         positive="low",
-        origin="Births in North Carolina, 2004 (a sample of the state's records).",
+        origin="Births in North Carolina, a sample of records that the state released in 2004.",
         leaks=("weight",),
     ),
     "pbc": Source(
