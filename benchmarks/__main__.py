@@ -28,6 +28,7 @@ BENCHMARKS = {
     "large": "ten million rows within 4 GB, time by rows, what recomputing kernel values costs",
     "distributed": "covtype on two Dask workers of one thread each, against the same cores in process",
     "contest": "aucmax beside boosted trees and others, whole data sets and rare positives",
+    "mixed_tables": "TableModel beside CatBoost and LightGBM: categories and missing values",
     "limits": "time budgets, efforts and estimates against what fits take",
     "startup": "import aucmax and aucmax --help against import numpy",
 }
