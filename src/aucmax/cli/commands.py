@@ -23,6 +23,9 @@ _KERNELS = "rbf, laplacian, rbf+laplacian, polynomial or linear; by default tune
 _TIME = "Seconds for reading, tuning and fitting; then the best model so far is saved."
 _AIMS = "Aim of the threshold: cost=5, precision=0.8, recall=0.9, fpr=0.05 or top=5%."
 _MEMORY = "Memory for fitting, such as 4GB; by default four fifths of what is free."
+_POSITIVE = "The label to rank high; by default 1 of 0 and 1, else the rarer one."
+_IDS = "A column that identifies rows, to leave out; may be repeated."
+_LEVELS = "The most one-hot features of a category; rarer levels are pooled."
 _SCORES = "A CSV, TSV, Parquet or Arrow file to write; by default CSV is printed."
 _RIVAL = "A model file, or a rival: logistic, nystroem, forest, lightgbm or xgboost."
 
@@ -30,10 +33,15 @@ _RIVAL = "A model file, or a rival: logistic, nystroem, forest, lightgbm or xgbo
 @commands_app.command(epilog="Example: aucmax train customers.csv --target churned -o churn.aucmax")
 def train(
     table: Table,
-    target: Annotated[str, Option(help="The column with the two labels.")],
+    target: Annotated[str, Option(help="The column with the labels.")],
     output: Annotated[Path, Option("--output", "-o", help="The file to write.")] = Path("model.aucmax"),
-    positive: Annotated[Text, Option(help="The label to rank high; by default the rarer one.")] = None,
+    positive: Annotated[Text, Option(help=_POSITIVE)] = None,
     drop: Annotated[Names, Option(help="A column to leave out; may be repeated.")] = None,
+    category: Annotated[Names, Option(help="A column of categories; may be repeated.")] = None,
+    number: Annotated[Names, Option(help="A column of numbers; may be repeated.")] = None,
+    date: Annotated[Names, Option(help="A column of dates; may be repeated.")] = None,
+    id_column: Annotated[Names, Option("--id", help=_IDS)] = None,
+    max_levels: Annotated[int, Option(min=2, help=_LEVELS)] = 50,
     weight: Annotated[Text, Option(help="A column with the weight of each row.")] = None,
     group: Annotated[Text, Option(help="A column with groups of rows to hold out together.")] = None,
     landmarks: Annotated[
@@ -68,6 +76,11 @@ def train(
         dry_run=dry_run,
         positive=positive,
         drop=drop or (),
+        category=category or (),
+        number=number or (),
+        date=date or (),
+        id=id_column or (),
+        max_levels=max_levels,
         weight=weight,
         group=group,
         gammas=3 if gammas is None and (solver == "sgd" or kernel == "polynomial") else gammas,

@@ -64,6 +64,10 @@ class LevelMeans(TransformerMixin, BaseEstimator):
             [encode(column, each) for column, each in zip(X, self.encodings, strict=True)]
         )
 
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """Return a name for each column, as scikit-learn needs it to choose the kind of output."""
+        return np.array([f"mean {i}" for i in range(len(self.encodings))], dtype=object)
+
 
 def encode(levels: pl.Series, encoding: Encoding) -> np.ndarray:
     """Return the mean of each row's level in float32, and the prior for levels that were not seen."""
