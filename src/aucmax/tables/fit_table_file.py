@@ -25,11 +25,6 @@ def fit_table(
     *,
     positive: Any = None,
     drop: Sequence[str] = (),
-    category: Sequence[str] = (),
-    number: Sequence[str] = (),
-    date: Sequence[str] = (),
-    id: Sequence[str] = (),
-    max_levels: int = 50,
     weight: str | None = None,
     group: str | None = None,
     **params: Any,
@@ -44,8 +39,9 @@ def fit_table(
         The column with the labels.
     weight, group : str, optional
         The columns with the weight of each row, and with groups of rows that are held out together.
-    positive, drop, category, number, date, id, max_levels, **params
-        All parameters of :class:`TableModel`.
+    positive, drop, **params
+        All parameters of :class:`TableModel`, such as ``category``, ``number``, ``date`` and ``id``,
+        which say what columns hold.
 
     Examples
     --------
@@ -58,10 +54,9 @@ def fit_table(
     >>> model.classes_.tolist(), model.training_["auc"] > 0.95
     (['no', 'yes'], True)
     """
-    options = {"drop": drop, "category": category, "number": number, "date": date, "id": id}
-    params |= {"positive": positive, "max_levels": max_levels}
+    params |= {"positive": positive, "drop": drop}
     with located(table):
-        return fit_training_table(*_open(table, target, weight, group, **options, **params))
+        return fit_training_table(*_open(table, target, weight, group, **params))
 
 
 def plan_table(table: Any, target: str, **params: Any) -> Plan:

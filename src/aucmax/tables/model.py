@@ -7,11 +7,11 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.compose import ColumnTransformer
 from sklearn.utils.validation import check_is_fitted
 
 from aucmax.estimators.ranking import current_state
@@ -146,6 +146,9 @@ class TableModel(ClassifierMixin, BaseEstimator):
     """
 
     table_features_: TableFeatures
+    columns_ = property(attrgetter("table_features_.columns_"))
+    preprocessor_ = property(attrgetter("table_features_.preprocessor_"))
+    feature_names_ = property(attrgetter("table_features_.feature_names_"))
     model_: KernelAUCClassifierCV
     classes_: np.ndarray
     positive_label_: Any
@@ -256,21 +259,6 @@ class TableModel(ClassifierMixin, BaseEstimator):
         name = str(getattr(y, "name", None) or "")
         others = self.other_labels_
         return known_labels(y, self.negative_label_, self.positive_label_, name, others)
-
-    @property
-    def columns_(self) -> list[dict[str, Any]]:
-        """What was done with each column."""
-        return self.table_features_.columns_
-
-    @property
-    def preprocessor_(self) -> ColumnTransformer:
-        """The preprocessor, from frames in normal form to features."""
-        return self.table_features_.preprocessor_
-
-    @property
-    def feature_names_(self) -> list[str]:
-        """The names of the features."""
-        return table_columns.feature_names(self.columns_)
 
     @property
     def reading_schema(self) -> dict[str, Any]:

@@ -168,10 +168,15 @@ class TableFeatures(TransformerMixin, BaseEstimator):
         _check_feature_names_in(self, input_features)
         seen: Counter[str] = Counter()
         names = []
-        for name in table_columns.feature_names(self.columns_):
+        for name in self.feature_names_:
             seen[name] += 1
             names.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
         return np.array(names, dtype=object)
+
+    @property
+    def feature_names_(self) -> list[str]:
+        """The names of the features as ``columns_`` has them."""
+        return table_columns.feature_names(self.columns_)
 
     def _learn(self, X: Any, y: Any) -> np.ndarray:
         with all_or_nothing(self):
@@ -240,8 +245,7 @@ def training_features(
     """Return the features of training rows in normal form, with level means from other rows."""
     rows = table_columns.features(transformer.preprocessor_, normal)
     if target is not None:
-        names = table_columns.feature_names(transformer.columns_)
-        put_out_of_fold(rows, transformer.columns_, names, normal, target)
+        put_out_of_fold(rows, transformer.columns_, transformer.feature_names_, normal, target)
     return rows
 
 
