@@ -12,6 +12,7 @@ from aucmax.cli.status_line import Line, status_line, watched
 from aucmax.metrics import compare_roc_auc, roc_auc
 from aucmax.metrics.evaluation import Evaluation, evaluate
 from aucmax.metrics.thresholds import Threshold, measure_threshold
+from aucmax.reading.frames import as_frame
 from aucmax.tables.columns import normal_frame
 from aucmax.tables.evaluation_rows import EvaluationRows, evaluation_rows
 from aucmax.tables.model import TableModel
@@ -164,7 +165,7 @@ def _rival_scores(
     line.part(f"reading {train.name}")
     learnt = evaluation_rows(watched(model, line), train, target)
     line.part(f"fitting {name} to {len(learnt.positive):,} rows")
-    normal = normal_frame(learnt.frame, model.columns_)
+    normal = normal_frame(as_frame(learnt.frame), model.columns_)
     target_rows = TargetRows(learnt.positive, learnt.weight)
     rival.fit(
         training_features(model.table_features_, normal, target_rows), learnt.positive.astype(int)

@@ -143,7 +143,7 @@ class _Number(NamedTuple):
 
 
 def _numbers(columns: Sequence[Column]) -> list[_Number]:
-    found = []
+    found: list[_Number] = []
     for column in used(columns, _NUMERIC):
         names, medians = [column["name"]], [column.get("median", 0.0)]
         if column["kind"] == "date":

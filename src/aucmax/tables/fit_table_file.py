@@ -95,7 +95,7 @@ def _open(
     options.check(frame.columns)
     options.refuse_special(special)
     special_names = {name for name in special.values() if name is not None}
-    kept = {
+    kept: dict[str, Any] = {
         option: tuple(name for name in names if name not in special_names)
         for option, names in named_by.items()
     }

@@ -307,7 +307,7 @@ def fit_training_table(model: TableModel, table: TrainingTable) -> TableModel:
         search_seconds = time.perf_counter() - search_began
         scores = model.model_.held_out_scores_
         if encoded:
-            budget = model.model_.estimator.time_budget  # half of what was left
+            budget = getattr(model.model_.estimator, "time_budget", None)  # half of what was left
             end = None if budget is None else search_began + 2.0 * budget
             scores = nested_scores(model.model_, prepared, end)
         model.held_out_ = {"positive": positive, "score": scores, "weight": weight}
