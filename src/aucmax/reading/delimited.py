@@ -217,7 +217,7 @@ def _with_leading_zeros(
         source,
         new_columns=header.names,
         columns=[header.names.index(name) for name in whole],
-        infer_schema=False,
+        infer_schema_length=0,  # all as text
     )
     text.columns = whole
     codes = [series for series in text if are_codes(series.str.strip_chars())]

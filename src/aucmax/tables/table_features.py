@@ -108,7 +108,7 @@ class TableFeatures(TransformerMixin, BaseEstimator):
     >>> from aucmax import KernelAUCClassifier, TableFeatures
     >>> table = pl.DataFrame({"price": ["$1,200", "$350", None] * 20, "plan": ["a", "b", "b"] * 20})
     >>> TableFeatures().fit(table).get_feature_names_out().tolist()
-    ['price', 'price is missing', 'plan = a', 'plan = b']
+    ['price', 'price is missing', 'plan = b', 'plan = a']
     >>> model = make_pipeline(TableFeatures(), KernelAUCClassifier(preset="paper", n_landmarks=3))
     >>> model.fit(table, [1, 0, 0] * 20).score(table, [1, 0, 0] * 20)
     1.0

@@ -81,8 +81,8 @@ def learn_means(levels: pl.Series, target: TargetRows) -> Encoding:
 
     >>> rows = TargetRows(np.array([True, True, False, False] * 50), np.ones(200))
     >>> found = learn_means(pl.Series(["a", "a", "b", "b"] * 50), rows)
-    >>> found["levels"], [round(mean, 2) for mean in found["means"]], found["prior"]
-    (['a', 'b'], [0.99, 0.01], 0.5)
+    >>> found["levels"], [round(mean, 3) for mean in found["means"]], found["prior"]
+    (['a', 'b'], [0.995, 0.005], 0.5)
     """
     codes, names = _codes(levels)
     prior, smoothing = _prior_and_smoothing(codes, len(names), target)
