@@ -19,7 +19,7 @@ from tests.test_table_commands import run
         ("dmeo", "No such command dmeo: did you mean demo?"),
         ("datasets ftech usps", "No such command ftech: did you mean fetch?"),
         ("zzz", "No such command zzz: see aucmax --help."),
-        ("train t.csv", "train needs --target: the column with the two labels."),
+        ("train t.csv", "train needs --target: the column with the labels."),
         ("predict m", "predict needs TABLE: a CSV, TSV, Parquet"),
         ("info", "info needs MODEL: a model file written by aucmax train."),
         ("train t.csv --target", "--target needs a value after it."),

@@ -209,7 +209,7 @@ def test_a_column_kept_is_as_it_was_written_though_the_model_takes_it_for_a_numb
     table = pl.DataFrame({"account": rng.integers(10**17, 10**18, 200), "x": rng.normal(size=200)})
     table = table.with_columns(y=(pl.col("x") > 0.5).cast(pl.Int8))
     table.write_csv(tmp_path / "t.csv")
-    run(tmp_path, "train t.csv --target y --landmarks 20 --preset paper")
+    run(tmp_path, "train t.csv --target y --landmarks 20 --preset paper --number account")
     assert "account" in load_model(tmp_path / "model.aucmax").reading_schema
     assert run(tmp_path, "predict model.aucmax t.csv --id account -o s.csv")[0] == 0
     found = pl.read_csv(tmp_path / "s.csv")
@@ -332,7 +332,7 @@ def write_bad(folder):
         "constant.csv": good.with_columns(pl.lit("yes").alias("left")).write_csv().encode(),
         "three.csv": b"age,left\n1,yes\n2,no\n3,perhaps\n",
         "none.csv": b"age,left\n1,\n2,\n3,\n",
-        "dates.csv": b"day,left\n" + b"2024-01-01,yes\n2024-02-01,no\n" * 9,
+        "dates.csv": b"day,left\n" + b"2024-01-01,yes\n2024-02-01,no\n" * 9 + b"2024-02-31,no\n",
         "model.aucmax": b"not a model",
         "table.xlsx": b"PK\x03\x04 something",
     }
@@ -355,7 +355,11 @@ def write_bad(folder):
         (["constant.csv", "--target", "left"], "'yes'"),
         (["three.csv", "--target", "left"], "perhaps"),
         (["none.csv", "--target", "left"], "left"),
-        (["dates.csv", "--target", "left"], "day"),
+        (["dates.csv", "--target", "left"], "'2024-02-31' in row 18 (from 0; line 20 of "),
+        (["train.csv", "--target", "left", "--number", "agee"], "Did you mean 'age'"),
+        (["train.csv", "--target", "left", "--id", "age", "--date", "age"], "both date and id"),
+        (["train.csv", "--target", "left", "--drop", "age", "--number", "age"], "both drop and number"),
+        (["train.csv", "--target", "left", "--category", "left"], "both the target and named by"),
         (["train.csv", "--target", "lfet"], "'left'"),
         (["train.csv", "--target", "left", "--positive", "ja"], "ja"),
         (["train.csv", "--target", "left", "--drop", "agee"], "'age'"),

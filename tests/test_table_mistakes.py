@@ -83,7 +83,7 @@ def test_a_table_of_many_columns_is_kept_and_listed_in_short(tmp_path, capsys):
     )
     model = table_model(**FAST).fit(wide, table()["y"])
     path = save_model(model, tmp_path / "m.aucmax")
-    state = model.__getstate__()
+    state = model.table_features_.__getstate__()
     assert isinstance(state["columns_"], str)
     assert "preprocessor_" not in state
     loaded = load_model(path)

@@ -193,7 +193,10 @@ def numbers(rows: int = 90) -> pl.DataFrame:
     ("labels", "asked", "negative", "positive"),
     [
         ([True, False, False], None, False, True),
-        ([1, 0, 1], None, 1, 0),
+        ([1, 0, 1], None, 0, 1),
+        ([1.0, 0.0, 1.0], None, 0.0, 1.0),
+        ([True, False, True], None, False, True),
+        ([2, 1, 2], None, 2, 1),
         ([1.0, 2.0, 2.0], "2", 1.0, 2.0),
         (["a ", "b", "b"], None, "b", "a"),
         (["a", "b", "b"], "B", "a", "b"),
@@ -202,7 +205,7 @@ def numbers(rows: int = 90) -> pl.DataFrame:
         (pd.Categorical(["n", "y", "n"] * 30), None, "n", "y"),
     ],
 )
-def test_labels_may_be_of_any_kind_and_the_rarer_is_positive(labels, asked, negative, positive):
+def test_the_positive_label_is_1_or_true_and_otherwise_the_rarer_one(labels, asked, negative, positive):
     labels = labels * 30 if isinstance(labels, list) else labels
     found = table_model(positive=asked, **FAST).fit(numbers(), labels)
     classes = sorted([negative, positive])

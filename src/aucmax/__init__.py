@@ -22,6 +22,7 @@ _HOMES = {
     "OAMClassifier": "aucmax.estimators.online",
     "SOLAMClassifier": "aucmax.estimators.online",
     "KernelRankSVM": "aucmax.estimators.rank_svm",
+    "TableFeatures": "aucmax.tables",
     "TableModel": "aucmax.tables",
     "fit_table": "aucmax.tables",
     "predict_table": "aucmax.tables",
@@ -47,6 +48,7 @@ __all__ = [
     "OAMClassifier",
     "SGDAUCClassifier",
     "SOLAMClassifier",
+    "TableFeatures",
     "TableModel",
     "fit_table",
     "load_model",
@@ -73,7 +75,7 @@ if TYPE_CHECKING:
     from aucmax.persistence.onnx_export import to_onnx
     from aucmax.report import write_report
     from aucmax.rows.sources import row_blocks
-    from aucmax.tables import TableModel, fit_table, predict_table
+    from aucmax.tables import TableFeatures, TableModel, fit_table, predict_table
 
 
 def __getattr__(name: str) -> Any:

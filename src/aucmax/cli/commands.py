@@ -20,9 +20,14 @@ Target = Annotated[Text, Option(help="The column with the labels; by default the
 Force = Annotated[bool, Option("--force", help="Replace the output if it exists.")]
 Json = Annotated[bool, Option("--json", help="Print the results as JSON.")]
 _KERNELS = "rbf, laplacian, rbf+laplacian, polynomial or linear; by default tuned."
+_LANDMARKS = "Number of landmarks; by default it grows with the rows."
+_GAMMAS = "Number of kernel widths to cross-validate; by default tuned."
 _TIME = "Seconds for reading, tuning and fitting; then the best model so far is saved."
 _AIMS = "Aim of the threshold: cost=5, precision=0.8, recall=0.9, fpr=0.05 or top=5%."
 _MEMORY = "Memory for fitting, such as 4GB; by default four fifths of what is free."
+_POSITIVE = "The label to rank high; by default 1 of 0 and 1, else the rarer one."
+_IDS = "A column that identifies rows, to leave out; may be repeated."
+_LEVELS = "The most one-hot features of a category; rarer levels are pooled."
 _SCORES = "A CSV, TSV, Parquet or Arrow file to write; by default CSV is printed."
 _RIVAL = "A model file, or a rival: logistic, nystroem, forest, lightgbm or xgboost."
 
@@ -30,20 +35,21 @@ _RIVAL = "A model file, or a rival: logistic, nystroem, forest, lightgbm or xgbo
 @commands_app.command(epilog="Example: aucmax train customers.csv --target churned -o churn.aucmax")
 def train(
     table: Table,
-    target: Annotated[str, Option(help="The column with the two labels.")],
+    target: Annotated[str, Option(help="The column with the labels.")],
     output: Annotated[Path, Option("--output", "-o", help="The file to write.")] = Path("model.aucmax"),
-    positive: Annotated[Text, Option(help="The label to rank high; by default the rarer one.")] = None,
+    positive: Annotated[Text, Option(help=_POSITIVE)] = None,
     drop: Annotated[Names, Option(help="A column to leave out; may be repeated.")] = None,
+    category: Annotated[Names, Option(help="A column of categories; may be repeated.")] = None,
+    number: Annotated[Names, Option(help="A column of numbers; may be repeated.")] = None,
+    date: Annotated[Names, Option(help="A column of dates; may be repeated.")] = None,
+    id_column: Annotated[Names, Option("--id", help=_IDS)] = None,
+    max_levels: Annotated[int, Option(min=2, help=_LEVELS)] = 50,
     weight: Annotated[Text, Option(help="A column with the weight of each row.")] = None,
     group: Annotated[Text, Option(help="A column with groups of rows to hold out together.")] = None,
-    landmarks: Annotated[
-        Number, Option(min=2, help="Number of landmarks; by default it grows with the rows.")
-    ] = None,
+    landmarks: Annotated[Number, Option(min=2, help=_LANDMARKS)] = None,
     solver: Annotated[str, Option(help="newton is exact, sgd is faster on very many rows.")] = "newton",
     kernel: Annotated[str, Option(help=_KERNELS)] = "auto",
-    gammas: Annotated[
-        Number, Option(min=1, help="Number of kernel widths to cross-validate; by default tuned.")
-    ] = None,
+    gammas: Annotated[Number, Option(min=1, help=_GAMMAS)] = None,
     preset: Annotated[Text, Option(help="paper: use the paper's settings, and tune only C.")] = None,
     effort: Annotated[float, Option(min=0.01, help="Effort of tuning: 4 thorough, 0.1 quick.")] = 1.0,
     folds: Annotated[int, Option(min=2, help="Folds of cross-validation.")] = 3,
@@ -59,6 +65,7 @@ def train(
     """Train a model to rank the rows of a table, and save it."""
     from aucmax.cli.train import run_train
 
+    named = {"drop": drop, "category": category, "number": number, "date": date, "id": id_column}
     run_train(
         table,
         target,
@@ -67,7 +74,8 @@ def train(
         as_json=as_json,
         dry_run=dry_run,
         positive=positive,
-        drop=drop or (),
+        **{option: names or () for option, names in named.items()},
+        max_levels=max_levels,
         weight=weight,
         group=group,
         gammas=3 if gammas is None and (solver == "sgd" or kernel == "polynomial") else gammas,

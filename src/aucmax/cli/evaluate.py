@@ -12,8 +12,12 @@ from aucmax.cli.status_line import Line, status_line, watched
 from aucmax.metrics import compare_roc_auc, roc_auc
 from aucmax.metrics.evaluation import Evaluation, evaluate
 from aucmax.metrics.thresholds import Threshold, measure_threshold
+from aucmax.reading.frames import as_frame
+from aucmax.tables.columns import normal_frame
 from aucmax.tables.evaluation_rows import EvaluationRows, evaluation_rows
 from aucmax.tables.model import TableModel
+from aucmax.tables.table_features import training_features
+from aucmax.tables.target_encoding import TargetRows
 
 
 def run_evaluate(path: Path, table: Path, target: str | None, as_json: bool) -> None:
@@ -161,7 +165,11 @@ def _rival_scores(
     line.part(f"reading {train.name}")
     learnt = evaluation_rows(watched(model, line), train, target)
     line.part(f"fitting {name} to {len(learnt.positive):,} rows")
-    rival.fit(model.features(learnt.frame), learnt.positive.astype(int))
+    normal = normal_frame(as_frame(learnt.frame), model.columns_)
+    target_rows = TargetRows(learnt.positive, learnt.weight)
+    rival.fit(
+        training_features(model.table_features_, normal, target_rows), learnt.positive.astype(int)
+    )
     line.part(f"scoring {len(rows.positive):,} rows with {name}")
     features = model.features(rows.frame)
     scores: np.ndarray

@@ -11,6 +11,7 @@ from aucmax.estimators.kernel import KernelAUCClassifier
 from aucmax.estimators.search import KernelAUCClassifierCV
 from aucmax.persistence.model_file import save_model
 from aucmax.tables.fit_table_file import fit_table, plan_table
+from aucmax.tables.labels import why_positive
 
 _MANY_COPIES = 0.01  # from this share of duplicate rows on, a remark is printed
 
@@ -49,7 +50,7 @@ def run_train(
         more = {"columns": model.columns_, "path": search.path_}
         io.print_json({"model": output, **about, **results, **more})
         return
-    why = "as requested" if params.get("positive") is not None else "the rarer label"
+    why = why_positive(about["positive"], about["negative"], named=params.get("positive") is not None)
     io.say(
         f"{about['rows']:,} rows, {about['positives']:,} of them with {about['positive']!r} in "
         f"{target!r}, which is ranked high ({why})."

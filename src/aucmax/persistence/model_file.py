@@ -58,6 +58,7 @@ _TRUSTED_BY_MODULE = {
     "aucmax.solvers.reservoir": ("Reservoir",),
     "aucmax.solvers.stochastic": ("OAM", "PairSGD", "SOLAM"),
     "aucmax.tables.model": ("TableModel",),
+    "aucmax.tables.table_features": ("TableFeatures",),
     "numpy": ("dtype",),
     "sklearn.model_selection._split": (  # splitters, which a search keeps in its parameter cv
         *("GroupKFold", "GroupShuffleSplit", "KFold", "LeaveOneGroupOut", "PredefinedSplit"),

@@ -1,7 +1,8 @@
 """Export a model as one ONNX graph that runs without Python: preprocessing, map, score, probability.
 
 A classifier, or a pipeline of numbers, has one input ``X`` (n, d). A TableModel, or a pipeline that
-begins with a ColumnTransformer fitted on a frame, has one input (n, 1) per column, by name: numbers,
+begins with TableFeatures or a ColumnTransformer fitted on a frame, has one input (n, 1) per column, by
+name: numbers,
 with NaN for a missing value (booleans are 0, 1 or NaN), or text, with "" for a missing value and
 without outer blanks. Outputs are double: ``score``, as in ``decision_function``, (n,) for two classes,
 else (n, classes); for a TableModel ``score`` and ``probability`` of its positive label, (n,).
@@ -37,6 +38,8 @@ from aucmax.rows.validation import refuse_odd
 from aucmax.runtime.output_files import replacing
 from aucmax.runtime.parameters import OneOf, check_value, warn_user
 from aucmax.tables.columns import normal_frame
+from aucmax.tables.table_features import TableFeatures
+from aucmax.tables.target_encoding import LevelMeans
 
 __all__ = ["OnnxError", "to_onnx"]
 
@@ -59,8 +62,8 @@ def to_onnx(
     ----------
     model : estimator
         A classifier of aucmax, a pipeline that ends in one, or a :class:`~aucmax.tables.TableModel`.
-        Earlier steps may be StandardScaler, SimpleImputer, OneHotEncoder, ColumnTransformer,
-        NystroemFeatures and FourierFeatures.
+        Earlier steps may be TableFeatures, StandardScaler, SimpleImputer, OneHotEncoder,
+        ColumnTransformer, NystroemFeatures and FourierFeatures. Columns of dates are refused.
     path : path, optional
         Where to write the graph, by convention ending in ``.onnx``. It replaces an existing file when
         it is complete.
@@ -92,6 +95,7 @@ def to_onnx(
     """
     check_value("input_type", input_type, OneOf("float32", "float64"))
     check_is_fitted(model)
+    _refuse_dates(model)
     graph = _build(model, input_type)
     made = graph.model(_metadata(model))
     _compare(model, made, graph, X)
@@ -131,9 +135,26 @@ def _metadata(model: Any) -> dict[str, str]:
     return entries
 
 
+def _table_features(model: Any) -> TableFeatures | None:
+    """Return the preparation of columns, if the model begins with one."""
+    first = getattr(model, "table_features_", _steps(model)[0])
+    return first if isinstance(first, TableFeatures) else None
+
+
+def _refuse_dates(model: Any) -> None:
+    table = _table_features(model)
+    for column in [] if table is None else table.columns_:
+        if column["kind"] == "date":
+            raise OnnxError(
+                f"column {column['name']!r} holds dates, which an ONNX graph does not read. Train with "
+                "numbers made of them (such as the month), or without the column."
+            )
+
+
 def _column_transformer(model: Any) -> ColumnTransformer | None:
     """Return the first step of the model if it takes the columns of a table by name."""
-    first = getattr(model, "preprocessor_", _steps(model)[0])
+    first = _steps(model)[0]
+    first = getattr(first, "preprocessor_", first)
     by_name = isinstance(first, ColumnTransformer) and hasattr(first, "feature_names_in_")
     return first if by_name else None
 
@@ -151,8 +172,11 @@ def _inputs(graph: Graph, model: Any) -> Any:
         if isinstance(encoder, OneHotEncoder):
             levels = zip(indices, encoder.categories_, strict=True)
             text.update(i for i, each in levels if each.dtype.kind in "OUS")
+        elif isinstance(encoder, LevelMeans):
+            text.update(indices)
     positions = {table.feature_names_in_[i]: i for i in sorted(taken)}
-    names = [column["name"] for column in getattr(model, "columns_", [])] or positions
+    prepared = _table_features(model)
+    names = positions if prepared is None else [column["name"] for column in prepared.columns_]
     return {name: graph.input(name, 1, positions[name] in text) for name in names if name in positions}
 
 
@@ -217,9 +241,12 @@ def _expected(model: Any, graph: Graph, rows: Any) -> tuple[dict[str, np.ndarray
     by_name = _column_transformer(model) is not None
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "X does not have valid feature names")
-        if hasattr(model, "preprocessor_"):
-            rows = normal_frame(as_frame(rows), model.columns_)
-            score = twin.model_.decision_function(_wide(model.preprocessor_.transform(rows)))
+        prepared = _table_features(model)
+        if prepared is not None:
+            rows = normal_frame(as_frame(rows), prepared.columns_)
+            features = _wide(prepared.preprocessor_.transform(rows))
+            rest = twin[1:] if isinstance(twin, Pipeline) else twin.model_
+            score = rest.decision_function(features)
         else:
             rows = rows if by_name else _wide(rows)
             score = twin.decision_function(rows)
@@ -267,7 +294,7 @@ def _made_rows(model: Any) -> Any:
     """Make up rows near landmarks, in the units of the model's scaler."""
     random = np.random.default_rng(0)
     steps = _steps(model)
-    first = getattr(model, "preprocessor_", steps[0])
+    first = getattr(steps[0], "preprocessor_", steps[0])
     if isinstance(first, ColumnTransformer):
         return _made_table(first, getattr(model, "model_", steps[-1]), random)
     known = isinstance(first, StandardScaler | QuantileScaler | MetricScaler)
@@ -299,10 +326,13 @@ def _made_table(table: ColumnTransformer, last: Any, random: np.random.Generator
         first = _steps(part)[0]
         for position, i in enumerate(indices):
             some = random.random(_MADE_ROWS) < 0.2
-            if isinstance(first, OneHotEncoder):
-                levels = first.categories_[position]
+            if isinstance(first, OneHotEncoder | LevelMeans):
+                if isinstance(first, LevelMeans):
+                    levels = np.array(first.encodings[position]["levels"], dtype=object)
+                else:
+                    levels = first.categories_[position]
                 made[i] = levels[random.integers(len(levels), size=_MADE_ROWS)]
-                if levels.dtype.kind in "OUS" and first.handle_unknown != "error":
+                if levels.dtype.kind in "OUS" and getattr(first, "handle_unknown", "") != "error":
                     made[i] = np.where(some, "never seen before", made[i])
                 continue
             # A column that reaches the classifier unscaled has its units there.

@@ -19,6 +19,8 @@ from aucmax.fitting.machines import KernelMachine, LinearMachine, SupportMachine
 from aucmax.metrics.calibration import SIGMOID_END, TILT, IsotonicCalibrator, SigmoidCalibrator
 from aucmax.persistence.onnx_graph import Graph, OnnxError
 from aucmax.rows.interface import dense
+from aucmax.tables.table_features import TableFeatures
+from aucmax.tables.target_encoding import LevelMeans
 
 
 def parts_of(table: ColumnTransformer) -> list[tuple[str, Any, list[int]]]:
@@ -55,11 +57,14 @@ def transformed(graph: Graph, part: Any, value: Any) -> str:
         return str(value)
     if isinstance(part, FunctionTransformer) and part.func is None:
         return str(value)
+    if isinstance(part, TableFeatures):
+        return transformed(graph, part.preprocessor_, value)
     known = (
         (ColumnTransformer, _each_column),
         (StandardScaler | QuantileScaler | MetricScaler, _scaled),
         (SimpleImputer, _imputed),
         (OneHotEncoder, _one_hot),
+        (LevelMeans, _level_means),
         (NystroemFeatures, _nystroem),
         (FourierFeatures, _fourier),
     )
@@ -67,9 +72,9 @@ def transformed(graph: Graph, part: Any, value: Any) -> str:
         if isinstance(part, kind):
             return build(graph, part, value)
     raise OnnxError(
-        f"to_onnx does not support {type(part).__name__}. It supports StandardScaler, SimpleImputer, "
-        "OneHotEncoder, ColumnTransformer, NystroemFeatures, FourierFeatures and pipelines of them: "
-        "transform the rows with the other steps first."
+        f"to_onnx does not support {type(part).__name__}. It supports TableFeatures, StandardScaler, "
+        "SimpleImputer, OneHotEncoder, ColumnTransformer, NystroemFeatures, FourierFeatures and "
+        "pipelines of them: transform the rows with the other steps first."
     )
 
 
@@ -157,16 +162,28 @@ def _one_hot(graph: Graph, encoder: OneHotEncoder, value: str) -> str:
                 raise OnnxError(
                     f'two levels of column {i} are equal as text (a missing value is ""): join them.'
                 )
-            numbers = {"values_int64s": list(range(len(keys))), "default_int64": len(keys)}
-            index = graph.add("LabelEncoder", column, domain="ai.onnx.ml", keys_strings=keys, **numbers)
-            made.append(
-                graph.add("Gather", codes, graph.add("Squeeze", index, graph.indices(1)), axis=0)
-            )
+            made.append(_looked_up(graph, column, keys, codes))
         else:
             if np.isnan(levels.astype(np.float64)).any():
                 raise OnnxError(f"NaN is a level of column {i} of the OneHotEncoder: impute it first.")
             hits = graph.double(graph.add("Equal", column, levels[None]))
             made.append(graph.add("Add", graph.add("MatMul", hits, codes[:-1] - codes[-1]), codes[-1]))
+    return graph.joined(made)
+
+
+def _looked_up(graph: Graph, column: str, keys: list[str], table: np.ndarray) -> str:
+    """Return the row of a table for each level; the last row is for levels that are not listed."""
+    numbers = {"values_int64s": list(range(len(keys))), "default_int64": len(keys)}
+    index = graph.add("LabelEncoder", column, domain="ai.onnx.ml", keys_strings=keys, **numbers)
+    return graph.add("Gather", table, graph.add("Squeeze", index, graph.indices(1)), axis=0)
+
+
+def _level_means(graph: Graph, means: LevelMeans, value: str) -> str:
+    """Look up the mean of each level."""
+    made = []
+    for i, each in enumerate(means.encodings):
+        table = np.array([*each["means"], each["prior"]], dtype=np.float64)[:, None]
+        made.append(_looked_up(graph, graph.columns(value, [i]), each["levels"], table))
     return graph.joined(made)
 
 

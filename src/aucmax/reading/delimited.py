@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import io
+import mmap
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -19,11 +20,15 @@ import polars as pl
 
 from aucmax.reading.byte_streams import TableFile, is_packed, join_pieces, line_pieces, unpacked
 from aucmax.reading.frames import RowError, TableError, check_duplicates, reason_of, shown
-from aucmax.reading.text import MISSING_MARKS, as_number, clean_text, without_marks
+from aucmax.reading.numerals import are_codes, as_number
+from aucmax.reading.text import MISSING_MARKS, clean_text, without_marks
 from aucmax.runtime.scalars import is_number
 
 #: Rows from which column types are inferred at first.
 _FIRST_ROWS = 10_000
+
+#: Bytes besides the separator that a value may follow.
+_BEFORE_ZERO = (b"\n", b'"', b" ")
 
 _MAGIC = {b"PAR1": "a Parquet file", b"ARROW1": "an Arrow file", b"PK\x03\x04": "a zip or Excel file"}
 _MAGIC |= dict.fromkeys((b"\xff\xfe", b"\xfe\xff"), "UTF-16 text")
@@ -78,6 +83,7 @@ def read(file: TableFile, schema: Mapping[str, Any]) -> pl.DataFrame:
     except pl.exceptions.PolarsError:
         # Read in pieces, which cleans values first, or names the fault and its line.
         return pl.concat(list(batches(file, schema or dict.fromkeys(header.names, pl.String))))
+    frame = _with_leading_zeros(frame, header, source, types)
     if source is file.path and len(header.names) > 1:
         frame = frame.head(max(0, frame.height - _blank_lines_at_end(file.path)))
     if not frame.height:
@@ -100,7 +106,8 @@ def batches(file: TableFile, schema: Mapping[str, Any]) -> Iterator[pl.DataFrame
             types = dict.fromkeys(piece.header.names, pl.String)
             with suppress(pl.exceptions.PolarsError):  # parsing it as text finds the fault
                 source = piece.header.named(piece.text)
-                types = dict(piece.header.parse(source, infer_schema_length=None).schema)
+                found = piece.header.parse(source, infer_schema_length=None)
+                types = dict(_with_leading_zeros(found, piece.header, source, {}).schema)
         frame = _parse(piece, types, first_row)
         yield frame
         first_row += frame.height
@@ -193,6 +200,37 @@ def _blank_lines_at_end(path: Path) -> int:
 
 
 # --- values
+
+
+def _with_leading_zeros(
+    frame: pl.DataFrame, header: Header, source: Path | bytes, types: Mapping[str, Any]
+) -> pl.DataFrame:
+    """Keep columns of digits as text if one of their values has a leading zero, as "00037" does.
+
+    Polars reads such codes as integers and loses the zeros. A search of the raw bytes, which is quick,
+    finds most files to have none; only otherwise are the integer columns parsed again, as text.
+    """
+    whole = [name for name in frame.columns if frame[name].dtype.is_integer() and name not in types]
+    if not whole or not _has_leading_zero(source, header.separator):
+        return frame
+    text = header.parse(
+        source,
+        new_columns=header.names,
+        columns=[header.names.index(name) for name in whole],
+        infer_schema_length=0,  # all as text
+    )
+    text.columns = whole
+    codes = [series for series in text if are_codes(series.str.strip_chars())]
+    return frame.with_columns(codes) if codes else frame
+
+
+def _has_leading_zero(source: Path | bytes, separator: str) -> bool:
+    # One pattern for each byte before the zero: a literal first byte doubles the speed.
+    patterns = [re.compile(re.escape(byte) + b"0[0-9]") for byte in (separator.encode(), *_BEFORE_ZERO)]
+    if isinstance(source, bytes):
+        return any(pattern.search(source) for pattern in patterns)
+    with open(source, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
+        return any(pattern.search(mapped) for pattern in patterns)
 
 
 def _parse(piece: Piece, types: Mapping[str, Any], first_row: int) -> pl.DataFrame:

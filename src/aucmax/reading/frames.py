@@ -67,7 +67,7 @@ def as_frame(X: Any) -> pl.DataFrame:
     if hasattr(X, "iloc") and hasattr(X, "columns"):
         names = [str(name) for name in X.columns]
         check_duplicates(names, "The table")
-        return pl.DataFrame({name: as_series(X.iloc[:, i], name) for i, name in enumerate(names)})
+        return pl.DataFrame({name: _column(X.iloc[:, i], name) for i, name in enumerate(names)})
     if is_frame(X):
         try:
             return X.collect() if isinstance(X, pl.LazyFrame) else pl.DataFrame(X)
@@ -80,6 +80,14 @@ def as_frame(X: Any) -> pl.DataFrame:
         f"A table is a polars or pandas frame with named columns; got {type(X).__name__}{shape}. Use "
         "pl.DataFrame(X, schema=[...]) to name them, or TableModel().fit(X, y), which takes arrays."
     )
+
+
+def _column(values: Any, name: str) -> pl.Series:
+    """Convert a column of a pandas frame; a categorical one stays so, whatever its categories are."""
+    series = as_series(values, name)
+    if type(values.dtype).__name__ != "CategoricalDtype":
+        return series
+    return series.cast(pl.String).cast(pl.Categorical)
 
 
 def as_series(values: Any, name: str) -> pl.Series:

@@ -31,7 +31,11 @@ _ODD_KINDS = {
     "M": "dates: subtract a date and divide by np.timedelta64(1, 'D'), or use aucmax.TableModel",
 }
 
-_TABLE_MODEL = "or use aucmax.TableModel, which handles missing values, text and categories"
+#: The classifiers cannot import what prepares tables, so the sentence has the line to write.
+_TABLE_MODEL = (
+    "or let aucmax prepare the columns: make_pipeline(TableFeatures(), KernelAUCClassifier()), or "
+    "aucmax.TableModel"
+)
 
 
 def check_rows(estimator: Any, X: Any, y: Any = "no_validation", *, reset: bool = True) -> Any:

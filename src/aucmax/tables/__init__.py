@@ -1,13 +1,15 @@
-"""Models of tables with numbers, booleans, categories and missing values, from files and frames."""
+"""Models of tables, from files and frames, with columns of any kind and missing values."""
 
 from aucmax.reading.frames import TableError
 from aucmax.reading.read import read_table, table_batches
 from aucmax.tables.fit_table_file import fit_table, plan_table
 from aucmax.tables.model import TableModel
 from aucmax.tables.predict_table_file import predict_table
+from aucmax.tables.table_features import TableFeatures
 
 __all__ = [
     "TableError",
+    "TableFeatures",
     "TableModel",
     "fit_table",
     "plan_table",

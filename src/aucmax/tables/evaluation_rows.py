@@ -86,8 +86,8 @@ def _read(model: Any, table: str | Path, target: str) -> pl.DataFrame:
     if find_table(table).format == "libsvm":  # it may lack the last features, where all rows are 0
         special = [name for name in (target, model.training_.get("weight")) if name]
         return read_table(table, special + list(model.reading_schema))
-    categories = [column["name"] for column in model.columns_ if column["kind"] == "category"]
-    return read_table(table, schema=dict.fromkeys(categories, pl.String))  # "01234" is not 1234
+    as_text = [column["name"] for column in model.columns_ if column["kind"] in ("category", "date")]
+    return read_table(table, schema=dict.fromkeys(as_text, pl.String))  # "01234" is not 1234
 
 
 def _held_out(model: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:

@@ -22,7 +22,7 @@ def training_frame(estimator: Any, X: Any) -> pl.DataFrame:
             f"X must be a frame or an array; got the text {str(X)!r}. To read a file, use "
             "fit_table(path, target) with the name of the column of labels."
         )
-    frame = as_frame(X) if is_frame(X) else _from_array(X)
+    frame = as_frame(X) if is_frame(X) else _from_array(X, type(estimator).__name__)
     if is_frame(X):
         estimator.feature_names_in_ = np.array(frame.columns, dtype=object)
     estimator.n_features_in_ = frame.width
@@ -37,7 +37,7 @@ def scoring_frame(estimator: Any, X: Any) -> pl.DataFrame:
     """
     fitted_names = getattr(estimator, "feature_names_in_", None)
     width, kind = estimator.n_features_in_, type(estimator).__name__
-    frame = as_frame(X) if is_frame(X) else _from_array(X)
+    frame = as_frame(X) if is_frame(X) else _from_array(X, type(estimator).__name__)
     if is_frame(X):
         if fitted_names is not None or set(_names(width)) <= set(frame.columns):
             return frame
@@ -56,12 +56,10 @@ def _names(width: int) -> list[str]:
     return [f"x{i}" for i in range(width)]
 
 
-def _from_array(X: Any) -> pl.DataFrame:
+def _from_array(X: Any, kind: str) -> pl.DataFrame:
     refuse_odd("X", X)
     try:
-        array = check_array(
-            X, dtype=None, ensure_all_finite=False, estimator="TableModel", input_name="X"
-        )
+        array = check_array(X, dtype=None, ensure_all_finite=False, estimator=kind, input_name="X")
     except (TypeError, ValueError) as error:
         if re.search(r"\bX\b", str(error)):
             raise

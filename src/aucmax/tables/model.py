@@ -7,14 +7,13 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
-from sklearn.compose import ColumnTransformer
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from aucmax.estimators.kernel import KernelAUCClassifier
 from aucmax.estimators.ranking import current_state
 from aucmax.estimators.search import KernelAUCClassifierCV
 from aucmax.metrics.thresholds import Aim, Threshold
@@ -30,17 +29,19 @@ from aucmax.runtime.parameters import (
     NONE,
     RANDOM_STATE,
     Fulfils,
-    Number,
     OneOf,
-    check_parameters,
     declare,
 )
 from aucmax.tables import columns as table_columns
+from aucmax.tables.earlier_states import renewed_state
 from aucmax.tables.held_out import Calibrator, learn_from_held_out
 from aucmax.tables.inputs import scoring_frame, training_frame
 from aucmax.tables.labels import known_labels
+from aucmax.tables.nested_scores import nested_scores
+from aucmax.tables.search import make_search
+from aucmax.tables.table_features import MAX_LEVELS, TableFeatures, make_features
 from aucmax.tables.training_table import TrainingTable, prepare_table
-from aucmax.tables.unseen_values import UnseenCounts, count_unseen, describe_unseen
+from aucmax.tables.unseen_values import UnseenCounts, describe_unseen
 
 
 def _check_aim(aim: Any) -> None:
@@ -54,8 +55,12 @@ AIM = Fulfils('an aim such as "precision=0.8"', "str", _check_aim)
     estimator=ESTIMATOR,
     positive=LABEL,
     drop=NAMES,
+    category=NAMES,
+    number=NAMES,
+    date=NAMES,
+    id=NAMES,
     rare_level=(AUTO, COUNT),
-    max_levels=Number(low=2, closed=True, integer=True),
+    max_levels=MAX_LEVELS,
     cv=CV,
     calibration=OneOf("sigmoid", "isotonic"),
     aim=(NONE, AIM),
@@ -64,11 +69,10 @@ AIM = Fulfils('an aim such as "precision=0.8"', "str", _check_aim)
 class TableModel(ClassifierMixin, BaseEstimator):
     """Rank the rows of a table, with its columns prepared, C and gamma tuned, and scores calibrated.
 
-    Numbers are used as they are; the median replaces missing values, and a second feature marks them.
-    Categories are one-hot encoded, with rare levels pooled. Columns without information are dropped.
-    Medians and levels come from all rows, without their labels. Cross-validation gives each training
-    row a score by a model that was not fitted to it. The AUC in ``training_``, the probabilities and
-    the threshold come from these held-out scores.
+    :class:`TableFeatures` prepares the columns. Medians and levels come from all rows, without their
+    labels. Cross-validation gives each training row a score by a model that was not fitted to it; if a
+    category has level means, which use labels, they are learnt again in each fold. The AUC in
+    ``training_``, the probabilities and the threshold come from these held-out scores.
 
     Parameters
     ----------
@@ -77,13 +81,23 @@ class TableModel(ClassifierMixin, BaseEstimator):
         :class:`KernelAUCClassifierCV`. None is the first with its defaults. Its ``time_budget`` counts
         from when the table is read.
     positive
-        The label to rank high, by default the rarer one. Text is accepted for any label.
+        The label to rank high. By default it is 1 of 0 and 1, True of False and True, and otherwise the
+        rarer label. With three or more labels it must be named, and is ranked against the rest. Text is
+        accepted for any label.
     drop
         Columns to leave out.
+    category
+        Columns to take as categories.
+    number
+        Columns to take as numbers.
+    date
+        Columns to take as dates.
+    id
+        Columns that identify rows, which are left out.
     rare_level
-        Levels of a category with fewer rows are pooled; "auto" is 10, or 0.1 % of the rows if more.
+        Levels of a category with fewer rows are pooled: see :class:`TableFeatures`.
     max_levels
-        The largest number of features of a category; further levels, the rarest, are pooled.
+        The largest number of one-hot features of a category: see :class:`TableFeatures`.
     cv
         The number of shuffled, stratified folds (rows of a group stay in one fold), or a splitter.
     calibration
@@ -96,18 +110,18 @@ class TableModel(ClassifierMixin, BaseEstimator):
 
     Attributes
     ----------
-    columns_ : list of dict
-        For each column of the table: name, type (in polars), kind ("number", "boolean", "category" or
-        "dropped"), missing (number of rows), treatment (a sentence) and features (their names); for
-        categories also the levels, the pooled levels (at most a hundred) and pooled_count.
-    preprocessor_ : ColumnTransformer
-        From frames in normal form to features; ``feature_names_`` are their names.
+    table_features_ : TableFeatures
+        The preparation of columns.
+    columns_, preprocessor_ : list of dict, ColumnTransformer
+        As in :class:`TableFeatures`; ``feature_names_`` are the names of the features.
     model_ : KernelAUCClassifierCV
     classes_ : array of shape (2,)
         The two labels, sorted, as scikit-learn, ``decision_function`` and ``predict_proba`` use them.
     positive_label_, negative_label_ : label
-        The label that is ranked high, and the other one. ``scores``, ``probabilities``, ``threshold_``,
-        ``held_out_``, ``training_``, score files and reports refer to ``positive_label_``.
+        The label that is ranked high, and the other one. With three or more labels, that is "not" the
+        first, and ``other_labels_`` are all that count as it. ``scores``, ``probabilities``,
+        ``threshold_``, ``held_out_``, ``training_``, score files and reports refer to
+        ``positive_label_``.
     n_features_in_, feature_names_in_ : int, and array of str if the model was fitted to a frame
     calibrator_ : SigmoidCalibrator or IsotonicCalibrator
     threshold_ : Threshold
@@ -131,13 +145,15 @@ class TableModel(ClassifierMixin, BaseEstimator):
     True
     """
 
-    columns_: list[dict[str, Any]]
-    preprocessor_: ColumnTransformer
-    feature_names_: list[str]
+    table_features_: TableFeatures
+    columns_ = property(attrgetter("table_features_.columns_"))
+    preprocessor_ = property(attrgetter("table_features_.preprocessor_"))
+    feature_names_ = property(attrgetter("table_features_.feature_names_"))
     model_: KernelAUCClassifierCV
     classes_: np.ndarray
     positive_label_: Any
     negative_label_: Any
+    other_labels_: list[Any]
     calibrator_: Calibrator
     threshold_: Threshold
     held_out_: dict[str, np.ndarray]
@@ -149,6 +165,10 @@ class TableModel(ClassifierMixin, BaseEstimator):
         *,
         positive: Any = None,
         drop: Sequence[str] = (),
+        category: Sequence[str] = (),
+        number: Sequence[str] = (),
+        date: Sequence[str] = (),
+        id: Sequence[str] = (),
         rare_level: int | str = "auto",
         max_levels: int = 50,
         cv: Any = 3,
@@ -159,6 +179,10 @@ class TableModel(ClassifierMixin, BaseEstimator):
         self.estimator = estimator
         self.positive = positive
         self.drop = drop
+        self.category = category
+        self.number = number
+        self.date = date
+        self.id = id
         self.rare_level = rare_level
         self.max_levels = max_levels
         self.cv = cv
@@ -169,7 +193,7 @@ class TableModel(ClassifierMixin, BaseEstimator):
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> TableModel:
         """Fit to a polars or pandas frame, array or list of n rows, and the label of each row.
 
-        The two labels may be of any type, and rows without a label are left out. Rows of one group,
+        Labels may be of any type, and rows without a label are left out. Rows of one group,
         such as one customer, are held out together.
         """
         began, target = time.perf_counter(), str(getattr(y, "name", None) or "")
@@ -216,12 +240,9 @@ class TableModel(ClassifierMixin, BaseEstimator):
         ``first_row`` is the number of the first row of X, for errors that name a row of a batch. Counts
         of values that the training table did not have are added to ``unseen``.
         """
-        check_is_fitted(self, "preprocessor_")
+        check_is_fitted(self, "table_features_")
         frame = scoring_frame(self, X)
-        frame = table_columns.normal_frame(frame, self.columns_, first_row=first_row)
-        if unseen is not None:
-            unseen.update(count_unseen(frame, self.columns_))
-        return table_columns.features(self.preprocessor_, frame)
+        return make_features(self.table_features_, frame, first_row=first_row, unseen=unseen)
 
     def unseen_values(self, X: Any) -> list[str]:
         """Describe, in sentences, the values that the training table did not have."""
@@ -236,7 +257,8 @@ class TableModel(ClassifierMixin, BaseEstimator):
         """
         check_is_fitted(self)
         name = str(getattr(y, "name", None) or "")
-        return known_labels(y, self.negative_label_, self.positive_label_, name)
+        others = self.other_labels_
+        return known_labels(y, self.negative_label_, self.positive_label_, name, others)
 
     @property
     def reading_schema(self) -> dict[str, Any]:
@@ -245,36 +267,16 @@ class TableModel(ClassifierMixin, BaseEstimator):
         return table_columns.reading_schema(self.columns_)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Store the columns as one JSON text, which is short, and leave out what follows from it."""
+        """Store the column names as one JSON text, which is short, and leave out what follows."""
         state: dict[str, Any] = super().__getstate__()
-        if "columns_" not in state:
-            return state
-        state = {**state, "columns_": json.dumps(self.columns_)}
         if "feature_names_in_" in state:
-            state["feature_names_in_"] = json.dumps(self.feature_names_in_.tolist())
-        derived = ("preprocessor_", "feature_names_", "negative_label_")
-        return {name: value for name, value in state.items() if name not in derived}
+            names = json.dumps(self.feature_names_in_.tolist())
+            state = {**state, "feature_names_in_": names}
+        return {name: value for name, value in state.items() if name != "negative_label_"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Restore a model; version 0.1 stored the negative and the positive label as ``classes_``."""
-        state = dict(state)
-        if isinstance(state.get("columns_"), str):
-            columns = state["columns_"] = json.loads(state["columns_"])
-            state["feature_names_"] = table_columns.feature_names(columns)
-            state["preprocessor_"] = table_columns.make_preprocessor(columns)
-            if "feature_names_in_" in state:
-                names = json.loads(state["feature_names_in_"])
-                state["feature_names_in_"] = np.array(names, dtype=object)
-        elif "classes_" in state and "positive_label_" not in state:
-            names = [column["name"] for column in state["columns_"]]
-            state["positive_label_"] = state["classes_"][1].item()
-            state["classes_"] = np.sort(state["classes_"])
-            state["feature_names_in_"] = np.array(names, dtype=object)
-            state["n_features_in_"] = len(names)
-        if "classes_" in state:
-            first, second = state["classes_"].tolist()
-            state["negative_label_"] = first if second == state["positive_label_"] else second
-        super().__setstate__(current_state(self, state))
+        """Restore a model, of this or an earlier version: see ``aucmax.tables.earlier_states``."""
+        super().__setstate__(current_state(self, renewed_state(state)))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -284,51 +286,30 @@ class TableModel(ClassifierMixin, BaseEstimator):
         return tags
 
 
-def make_search(model: TableModel, folds: Any, spent: float = 0.0) -> KernelAUCClassifierCV:
-    """Return the search that a table model fits, less the time that was spent before it."""
-    held = KernelAUCClassifier() if model.estimator is None else model.estimator
-    if not isinstance(held, KernelAUCClassifier | KernelAUCClassifierCV):
-        raise TypeError(
-            "estimator must be a KernelAUCClassifier, a KernelAUCClassifierCV or None; got a "
-            f"{type(held).__name__}."
-        )
-    search = clone(held if isinstance(held, KernelAUCClassifierCV) else KernelAUCClassifierCV(held))
-    inner = search.estimator or KernelAUCClassifier()
-    check_parameters(inner)
-    seed = model.random_state if inner.random_state is None else inner.random_state
-    inner.set_params(time_budget=_left(inner, spent), random_state=seed)
-    return search.set_params(cv=folds, estimator=inner)
-
-
-def _left(estimator: KernelAUCClassifier, spent: float) -> float | None:
-    """Return what is left of an estimator's time budget."""
-    budget = estimator.time_budget
-    if budget is None or spent < budget:
-        return None if budget is None else budget - spent
-    raise TimeoutError(
-        f"time_budget={budget:g} s was over when the table had been read and prepared, after "
-        f"{spent:.1f} s, so there is no model. Allow more time."
-    )
-
-
 def fit_training_table(model: TableModel, table: TrainingTable) -> TableModel:
     """Fit a model to a training table, for ``TableModel.fit`` and for ``fit_table``."""
     with all_or_nothing(model):
         frame = training_frame(model, table.X)
         prepared = prepare_table(model, frame, table)
-        positive, weight, labels = prepared.positive, prepared.weight, prepared.labels
-        model.columns_, model.preprocessor_ = prepared.columns, prepared.preprocessor
-        model.feature_names_ = table_columns.feature_names(prepared.columns)
-        model.classes_ = labels.classes
+        target, labels = prepared.target, prepared.labels
+        positive, weight = target.positive, target.weight
+        model.table_features_, model.classes_ = prepared.table_features, labels.classes
         model.positive_label_, model.negative_label_ = labels.positive_label, labels.negative_label
+        model.other_labels_ = list(labels.others)
         data_hash = table.data_hash or frame_hash(frame)
-        model.model_ = make_search(model, prepared.folds, time.perf_counter() - table.began)
+        encoded = bool(prepared.table_features.encodings_)
+        spent = time.perf_counter() - table.began
+        model.model_ = make_search(model, prepared.folds, spent, 0.5 if encoded else 1.0)
         sample_weight = weight if np.ptp(weight) else None
-        grouped = {} if prepared.groups is None else {"groups": prepared.groups}
+        grouped = {} if target.groups is None else {"groups": target.groups}
         search_began = time.perf_counter()
         model.model_.fit(prepared.rows, positive.astype(np.int8), sample_weight, **grouped)
         search_seconds = time.perf_counter() - search_began
         scores = model.model_.held_out_scores_
+        if encoded:
+            budget = getattr(model.model_.estimator, "time_budget", None)  # half of what was left
+            end = None if budget is None else search_began + 2.0 * budget
+            scores = nested_scores(model.model_, prepared, end)
         model.held_out_ = {"positive": positive, "score": scores, "weight": weight}
         learnt = learn_from_held_out(positive, scores, sample_weight, model.calibration, model.aim)
         model.calibrator_, model.threshold_, auc = learnt

@@ -10,12 +10,15 @@ import numpy as np
 import polars as pl
 from sklearn.model_selection import PredefinedSplit, StratifiedGroupKFold, StratifiedKFold
 
-from aucmax.reading.frames import RowError, TableError, as_series, check_names
+from aucmax.reading.frames import RowError, TableError, as_series
 from aucmax.rows.validation import check_weight
 from aucmax.runtime.parameters import Number, check_parameters, check_value
-from aucmax.tables.columns import Column, features, make_preprocessor, normal_frame, used
+from aucmax.tables.column_options import OPTIONS
+from aucmax.tables.columns import used
+from aucmax.tables.inputs import training_frame
 from aucmax.tables.labels import Labels, two_labels
-from aucmax.tables.profile import profile_columns
+from aucmax.tables.table_features import TableFeatures, learn_features
+from aucmax.tables.target_encoding import TargetRows
 
 if TYPE_CHECKING:
     from aucmax.tables.model import TableModel
@@ -41,22 +44,21 @@ class PreparedTable:
     """The rows in use (with a label and a weight above 0) as the search takes them."""
 
     rows: np.ndarray
-    positive: np.ndarray
-    weight: np.ndarray
-    groups: np.ndarray | None
+    target: TargetRows
     folds: Any
-    columns: list[Column]
-    preprocessor: Any
+    table_features: TableFeatures
     frame: pl.DataFrame
     labels: Labels
 
     def copies(self) -> int:
         """Count the rows that have a copy; 0 if no column is fine enough to make copies unlikely."""
-        frame, numbers = self.frame, used(self.columns, ["number"])
+        columns = self.table_features.columns_
+        frame, numbers = self.frame, used(columns, ["number"])
         if not any(frame[column["name"]].n_unique() > frame.height / 20 for column in numbers):
             return 0
-        table = frame.select([column["name"] for column in used(self.columns)])
-        return int(table.with_columns(pl.Series(" positive", self.positive)).is_duplicated().sum())
+        table = frame.select([column["name"] for column in used(columns)])
+        positive = pl.Series(" positive", self.target.positive)
+        return int(table.with_columns(positive).is_duplicated().sum())
 
 
 def prepare_table(model: TableModel, frame: pl.DataFrame, table: TrainingTable) -> PreparedTable:
@@ -74,17 +76,19 @@ def prepare_table(model: TableModel, frame: pl.DataFrame, table: TrainingTable) 
     in_use = labels.known & (weight > 0)
     codes = None if groups is None else _group_codes(groups)[in_use]
     folds = make_folds(model.cv, model.random_state, labels, in_use, codes)
-    check_names(frame.columns, model.drop, "drop names")
-    frame = frame.drop(list(model.drop))
+    positive, weight = labels.positive[in_use], weight[in_use]
     frame = frame if in_use.all() else frame.filter(pl.Series(in_use))
+    target = TargetRows(positive, weight, codes, model.random_state)
+    names = (*OPTIONS, "rare_level", "max_levels", "random_state")
+    table_features = TableFeatures(**{name: getattr(model, name) for name in names})
+    training_frame(table_features, frame)
     try:
-        columns = profile_columns(frame, rare_level=model.rare_level, max_levels=model.max_levels)
+        rows = learn_features(table_features, frame, target)
     except RowError as error:  # its row counts only rows in use
         raise error.moved(np.flatnonzero(in_use)[error.row]) from None
-    preprocessor = make_preprocessor(columns)
-    rows = features(preprocessor, normal_frame(frame, columns))
-    positive, weight = labels.positive[in_use], weight[in_use]
-    return PreparedTable(rows, positive, weight, codes, folds, columns, preprocessor, frame, labels)
+    if table_features.encodings_ and not hasattr(folds, "split"):
+        folds = list(folds)  # they are used twice
+    return PreparedTable(rows, target, folds, table_features, frame, labels)
 
 
 def make_folds(

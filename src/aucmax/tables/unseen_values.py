@@ -22,7 +22,9 @@ def count_unseen(frame: pl.DataFrame, columns: Sequence[Column]) -> UnseenCounts
         if is_category:
             counts[name, "level"] = _unseen_levels(frame[name], column)
         if not column["missing"]:
-            missing = (frame[name] == "") if is_category else np.isnan(frame[name].to_numpy())
+            name_here = f"{name}: days" if column["kind"] == "date" else name
+            here = frame[name_here]
+            missing = (here == "") if is_category else np.isnan(here.to_numpy())
             counts[name, "missing"] = int(missing.sum())
     return +counts
 
@@ -43,6 +45,8 @@ def describe_unseen(counts: UnseenCounts, rows: int, columns: Sequence[Column]) 
         value = "a value that does not occur" if what == "level" else "no value, which does not occur"
         if what == "level" and column.get("pooled"):
             effect = "they count as rare levels"
+        elif what == "missing" and column["kind"] == "date":
+            effect = "they get the medians"
         elif what == "missing" and column["kind"] != "category":
             effect = f"they get the median, {column['median']:.6g}"
         sentences.append(
