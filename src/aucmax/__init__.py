@@ -22,6 +22,7 @@ _HOMES = {
     "OAMClassifier": "aucmax.estimators.online",
     "SOLAMClassifier": "aucmax.estimators.online",
     "KernelRankSVM": "aucmax.estimators.rank_svm",
+    "explain": "aucmax.inspection.explanation",
     "TableModel": "aucmax.tables",
     "fit_table": "aucmax.tables",
     "predict_table": "aucmax.tables",
@@ -48,6 +49,7 @@ __all__ = [
     "SGDAUCClassifier",
     "SOLAMClassifier",
     "TableModel",
+    "explain",
     "fit_table",
     "load_model",
     "metrics",
@@ -69,6 +71,7 @@ if TYPE_CHECKING:
     from aucmax.features.fourier import FourierFeatures
     from aucmax.features.nystroem import NystroemFeatures
     from aucmax.inspection.displays import ConvergenceDisplay, CVPathDisplay, LandmarkCoverageDisplay
+    from aucmax.inspection.explanation import explain
     from aucmax.persistence.model_file import load_model, save_model
     from aucmax.persistence.onnx_export import to_onnx
     from aucmax.report import write_report
