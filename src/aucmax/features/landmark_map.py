@@ -56,7 +56,7 @@ class FeatureMap(Protocol):
         """Return the gradient of ``linear(X, coef')`` at dense rows, (n, d) for each row of coef."""
 
     def line_gradients(self, start: Array, step: Array, coef: Array) -> Array:
-        """Return the gradient's mean (n, d) on the lines from ``start`` by ``step``, for coef (width,)."""
+        """Return the mean gradient (n, d) on lines from ``start`` by ``step``, for coef (width,)."""
 
 
 @dataclass(frozen=True)

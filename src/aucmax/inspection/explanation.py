@@ -137,7 +137,8 @@ def explain_features(
     machine = getattr(model, "machine_", None)
     if not isinstance(machine, KernelMachine | SupportMachine | LinearMachine):
         raise ValueError(
-            f"There are no contributions for {type(model).__name__}, only for classifiers of this package."
+            f"There are no contributions for {type(model).__name__}, only for classifiers of this "
+            "package."
         )
     score = _which_score(model, label)
     reference = _mean_row(model) if reference is None else reference
@@ -160,7 +161,8 @@ def _which_score(model: Any, label: Any) -> int:
     if classes.size == 2:
         if label is not None and label != classes[1]:
             raise ValueError(
-                f"The score of a model of two classes is that of {classes[1]!r}: leave label out."
+                f"The score of a model of two classes is that of {classes.tolist()[1]!r}: leave label "
+                "out."
             )
         return 0
     found = np.flatnonzero(classes == label) if label is not None else np.zeros(0)
