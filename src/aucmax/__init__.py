@@ -26,6 +26,7 @@ _HOMES = {
     "TableModel": "aucmax.tables",
     "fit_table": "aucmax.tables",
     "predict_table": "aucmax.tables",
+    "with_threshold": "aucmax.tables",
     "save_model": "aucmax.persistence.model_file",
     "load_model": "aucmax.persistence.model_file",
     "to_onnx": "aucmax.persistence.onnx_export",
@@ -57,6 +58,7 @@ __all__ = [
     "row_blocks",
     "save_model",
     "to_onnx",
+    "with_threshold",
     "write_report",
 ]
 
@@ -76,7 +78,7 @@ if TYPE_CHECKING:
     from aucmax.persistence.onnx_export import to_onnx
     from aucmax.report import write_report
     from aucmax.rows.sources import row_blocks
-    from aucmax.tables import TableModel, fit_table, predict_table
+    from aucmax.tables import TableModel, fit_table, predict_table, with_threshold
 
 
 def __getattr__(name: str) -> Any:

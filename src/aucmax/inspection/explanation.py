@@ -26,17 +26,40 @@ from aucmax.inspection.table_columns import Columns, columns_of, landmark_rows
 from aucmax.rows.interface import as_rows, dense
 from aucmax.rows.validation import check_rows
 from aucmax.runtime.parameters import COUNT, check_value
+from aucmax.runtime.scalars import is_missing
 from aucmax.runtime.threads import over_blocks
+
+#: Characters of a value that are shown.
+_LONGEST = 60
 
 __all__ = ["Explanation", "Reason", "Reasons", "explain"]
 
 
 class Reason(NamedTuple):
-    """One column's part in the score of a row: its name, the row's value, and the contribution."""
+    """One column's part in the score of a row: its name, the row's value, and the contribution.
+
+    >>> print(Reason("plan", "basic", 1.25), Reason("age", None, -0.5), sep="; ")
+    plan = basic (+1.25); age is missing (-0.5)
+    """
 
     name: str
     value: Any
     by: float
+
+    @property
+    def fact(self) -> str:
+        """Return the name with the value, as text."""
+        value = self.value
+        if is_missing(value) or (isinstance(value, str) and not value.strip()):
+            return f"{self.name} is missing"
+        if isinstance(value, bool | float):
+            text = str(value).lower() if isinstance(value, bool) else f"{value:.10g}"
+        else:
+            text = str(value).strip()
+        return f"{self.name} = {text if len(text) <= _LONGEST else text[: _LONGEST - 1] + '…'}"
+
+    def __str__(self) -> str:
+        return f"{self.fact} ({self.by:+.3g})"
 
 
 class Reasons(NamedTuple):

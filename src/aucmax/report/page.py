@@ -126,7 +126,9 @@ def _context(model: Any, rows: EvaluationRows, permutation: bool, max_rows: int)
         "found": found,
         "positive": positive,
         "negative": negative,
-        "threshold_aim": {"kind": "given", "value": None} if aim == "given" else Aim.parse(aim),
+        "threshold_aim": {"kind": "given", "value": None, "alarm": 1}
+        if aim == "given"
+        else Aim.parse(aim),
         "stops": slider_stops(model, cuts),
         "distinct": cuts.distinct,
         "draws": DRAWS,

@@ -46,7 +46,11 @@ from aucmax.tables.unseen_values import UnseenCounts, count_unseen, describe_uns
 
 
 def _check_aim(aim: Any) -> None:
-    Aim.parse(aim)
+    if Aim.parse(aim).by_row:
+        raise ValueError(
+            f"the aim {aim} needs the cost of each row, which a fit does not take: fit with another "
+            "aim, then use aucmax.with_threshold."
+        )
 
 
 AIM = Fulfils('an aim such as "precision=0.8"', "str", _check_aim)
