@@ -219,6 +219,7 @@ def report(
     ] = None,
     output: Annotated[Path, Option("--output", "-o", help="The page to write.")] = Path("report.html"),
     target: Target = None,
+    id_column: Annotated[Text, Option("--id", help="The column that names rows in the report.")] = None,
     permutation: Annotated[bool, Option(help="Measure columns by shuffling them; slower.")] = False,
     force: Force = False,
     as_json: Json = False,
@@ -233,7 +234,7 @@ def report(
     with io.naming_full_disk(output), status_line() as line:
         line.part("measuring" if table is None else f"reading {table.name}")
         seen = watched(loaded, line, permutation=permutation)
-        write_report(seen, table, output, target=target, permutation=permutation)
+        write_report(seen, table, output, target=target, id=id_column, permutation=permutation)
     if as_json:
         io.print_json({"report": output, "bytes": output.stat().st_size})
     else:

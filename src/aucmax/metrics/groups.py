@@ -1,8 +1,9 @@
 """Compare how well a score ranks within groups of rows, such as regions or years.
 
 Each group is compared with all rows outside it. The two sets of rows are independent, so the variance
-of the difference of the logits of their AUCs is the sum of DeLong's variances on that scale. Holm's (1979) method corrects the
-p-values for the number of groups: the chance that any group is named by mistake is at most 5 %.
+of the difference of the logits of their AUCs is the sum of DeLong's variances on that scale. Holm's
+(1979) method corrects the p-values for the number of groups: the chance that any group is named by
+mistake is about 5 %.
 """
 
 from __future__ import annotations
