@@ -38,7 +38,8 @@ def run_evaluate(
         found = evaluate(rows.positive, rows.score, rows.probability, weight)
         cut = measure_threshold(rows.positive, rows.score, model.threshold_.threshold, weight)
         aim = _own_costs(model) if aim is None else aim
-        cost = aim and cost_at_threshold(model, aim, rows, costs.by_row(rows, table))
+        by_row = costs.by_row(rows, table)
+        cost = None if aim is None else cost_at_threshold(model, aim, rows, by_row)
         groups = None if by is None else _groups(rows, by, cut.threshold, weight)
     if as_json:
         results = {"source": rows.source, **found.to_dict(), "threshold": cut.to_dict()}
