@@ -167,6 +167,24 @@ def test_manhattan(dtype, count):
         np.testing.assert_allclose(out, exact, rtol=1e-6)
 
 
+@pytest.mark.parametrize("gamma", [1e-6, 0.1, 3.0])
+def test_manhattan_line(gamma):
+    rng = np.random.default_rng(0)
+    away, step, coef = rng.normal(size=(30, 9)), rng.normal(size=(12, 9)), rng.normal(size=30)
+    away[:, 0] = np.sign(
+        away[:, 0]
+    )  # a line along 0, one that ends at a crossing, one that starts there
+    step[:4, 0], away[5, 1], step[2, 3] = 1.0, 0.0, 0.0
+    found = both("manhattan_line", lambda: (away, step, coef, gamma, np.zeros((12, 9))))
+    assert_same(found, np.float64)
+    t = (np.arange(20_000) + 0.5) / 20_000
+    for i in (0, 7):
+        gap = away[:, None, :] - t[None, :, None] * step[i]
+        near = np.exp(-gamma * np.abs(gap).sum(axis=2))
+        slow = gamma * np.einsum("j,jt,jtf->f", coef, near, np.sign(gap)) / t.size
+        np.testing.assert_allclose(found[1][0][4][i], slow, atol=1e-3 * gamma)
+
+
 def blank(raw):
     return np.empty(raw.shape, dtype=np.float32)
 

@@ -172,8 +172,49 @@ def test_the_numbers_are_those_of_the_library(model, tested):
     assert (stops["tp"][i], stops["fp"][i]) == (own.tp, own.fp)
     assert stops["precision"][i] == pytest.approx([own.precision_low, own.precision_high], abs=1e-5)
     worst = np.flatnonzero(~positive)[scores[~positive].argmax()]
-    assert "Rows of “no” with the highest scores row score probability" in page.text
-    assert f" {worst} {scores[worst]:.3f} " in page.text
+    assert f"Rows of “no” with the highest scores row {worst} score {scores[worst]:.3f} " in page.text
+
+
+def test_the_first_rows_and_the_mistakes_are_explained(model, tested):
+    table = customers(500, seed=1)
+    first = int(model.scores(table).argmax())
+    (raises, lowers), *_ = model.explain(table[first : first + 1]).top(3)
+    page = read(tested)
+    assert page.text.count("Raises the score") == page.text.count("Lowers the score") == 18
+    assert f"most important columns. row {first} score" in page.text
+    for reason in raises + lowers:
+        if abs(reason.by) >= 0.0005:
+            assert f"{reason.fact} {reason.by:+.3f}".replace("-0.", "−0.") in page.text
+
+
+def test_rows_have_their_id(model, tmp_path):
+    table = customers(400, seed=1).with_columns(pl.Series("who", [f"w{i:04d}" for i in range(400)]))
+    first = int(model.scores(table).argmax())
+    page = read(write_report(model, table, tmp_path / "r.html", id="who"))
+    assert f"most important columns. who w{first:04d} score" in page.text
+    assert f"Row {first}. " in page.text
+    with pytest.raises(TableError, match=r"no column 'woh', which is named as the id.*'who'"):
+        write_report(model, table, tmp_path / "r.html", id="woh")
+    with pytest.raises(ValueError, match="make the report with a table"):
+        write_report(model, None, tmp_path / "r.html", id="who")
+    own = fit_table(table, "left", preset="paper", n_landmarks=20, Cs=2)
+    page = read(write_report(own, table, tmp_path / "r.html"))
+    assert "most important columns. who w" in page.text  # it was dropped as an identifier
+    assert "the parts are those of the final model" in page.text
+
+
+def test_nothing_is_cut_off_on_a_narrow_screen_or_in_print(tested):
+    """Wide tables become lists, and no rule hides a cell."""
+    page = tested.read_text()
+    style = page[page.index("<style>") : page.index("</style>")]
+    assert "text-overflow" not in style
+    hidden = re.findall(r"([^{}]*)\{[^{}]*display: none[^{}]*\}", style)
+    assert [" ".join(each.split()) for each in hidden] == [
+        ".columns thead",
+        "nav, .buttons, #slider, .controls .hint",
+    ]
+    assert 'data-name="treatment"' in page
+    assert "also count the scores beyond the axis" in page
 
 
 def test_the_training_table_is_told_of_and_held_out_scores_are_used(model, tmp_path):
@@ -305,7 +346,7 @@ def test_weights_numbers_as_labels_other_solvers_and_few_rows(tmp_path):
     page = read(write_report(model, table, tmp_path / "r.html"))
     assert "weighted; no interval" in page.text
     assert "Rows are weighted." in page.text
-    assert "the cheapest in training if a missed positive costs 4 false alarms" in page.text
+    assert "the cheapest when it was chosen, if a missed positive costs 4 false alarms" in page.text
     assert page.stops()["ratio"] == 4.0
     few = customers(40, seed=5).with_columns(left=pl.Series(np.arange(40) < 12).cast(pl.Int64))
     page = read(write_report(model, few.with_columns(weight=pl.lit(1.0)), tmp_path / "r.html"))

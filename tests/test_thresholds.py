@@ -183,7 +183,7 @@ def test_aims_are_read_and_written_as_text(text, kind, value):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("f1=0.5", "'f1=0.5' is not an aim of a threshold; use youden, cost=5, precision=0.8"),
+        ("f1=0.5", "'f1=0.5' is not an aim of a threshold; use youden, cost=5, cost=500:20, "),
         ("", "is not an aim"),
         ("youden=1", "is not an aim"),
         ("recall", "needs a number after recall="),

@@ -22,10 +22,12 @@ _HOMES = {
     "OAMClassifier": "aucmax.estimators.online",
     "SOLAMClassifier": "aucmax.estimators.online",
     "KernelRankSVM": "aucmax.estimators.rank_svm",
+    "explain": "aucmax.inspection.explanation",
     "TableFeatures": "aucmax.tables",
     "TableModel": "aucmax.tables",
     "fit_table": "aucmax.tables",
     "predict_table": "aucmax.tables",
+    "with_threshold": "aucmax.tables",
     "save_model": "aucmax.persistence.model_file",
     "load_model": "aucmax.persistence.model_file",
     "to_onnx": "aucmax.persistence.onnx_export",
@@ -50,6 +52,7 @@ __all__ = [
     "SOLAMClassifier",
     "TableFeatures",
     "TableModel",
+    "explain",
     "fit_table",
     "load_model",
     "metrics",
@@ -57,6 +60,7 @@ __all__ = [
     "row_blocks",
     "save_model",
     "to_onnx",
+    "with_threshold",
     "write_report",
 ]
 
@@ -71,11 +75,12 @@ if TYPE_CHECKING:
     from aucmax.features.fourier import FourierFeatures
     from aucmax.features.nystroem import NystroemFeatures
     from aucmax.inspection.displays import ConvergenceDisplay, CVPathDisplay, LandmarkCoverageDisplay
+    from aucmax.inspection.explanation import explain
     from aucmax.persistence.model_file import load_model, save_model
     from aucmax.persistence.onnx_export import to_onnx
     from aucmax.report import write_report
     from aucmax.rows.sources import row_blocks
-    from aucmax.tables import TableFeatures, TableModel, fit_table, predict_table
+    from aucmax.tables import TableFeatures, TableModel, fit_table, predict_table, with_threshold
 
 
 def __getattr__(name: str) -> Any:

@@ -11,6 +11,7 @@ commands_app = Typer()
 
 Text = str | None
 Number = int | None
+Amount = float | None
 File = Path | None
 Names = list[str] | None
 Model = Annotated[Path, Argument(help="A model file written by aucmax train.", metavar="MODEL")]
@@ -23,12 +24,17 @@ _KERNELS = "rbf, laplacian, rbf+laplacian, polynomial or linear; by default tune
 _LANDMARKS = "Number of landmarks; by default it grows with the rows."
 _GAMMAS = "Number of kernel widths to cross-validate; by default tuned."
 _TIME = "Seconds for reading, tuning and fitting; then the best model so far is saved."
-_AIMS = "Aim of the threshold: cost=5, precision=0.8, recall=0.9, fpr=0.05 or top=5%."
+_AIMS = "Aim of the threshold: cost=5, cost=500:20, precision=0.8, recall=0.9, fpr=0.05 or top=5%."
 _MEMORY = "Memory for fitting, such as 4GB; by default four fifths of what is free."
 _POSITIVE = "The label to rank high; by default 1 of 0 and 1, else the rarer one."
 _IDS = "A column that identifies rows, to leave out; may be repeated."
 _LEVELS = "The most one-hot features of a category; rarer levels are pooled."
 _SCORES = "A CSV, TSV, Parquet or Arrow file to write; by default CSV is printed."
+_TOP = "Label exactly this many rows positive, such as 500 or 5%, from the highest score down."
+_EXPLAIN = "Name this many columns that raise and that lower each score most."
+CostMiss = Annotated[Amount, Option(min=0.0, help="What a missed positive costs.")]
+CostAlarm = Annotated[Amount, Option(min=0.0, help="What a false alarm costs; by default 1.")]
+CostColumn = Annotated[Text, Option(help="A column with the cost of missing each row.")]
 _RIVAL = "A model file, or a rival: logistic, nystroem, forest, lightgbm or xgboost."
 
 
@@ -95,13 +101,17 @@ def train(
     )
 
 
-@commands_app.command(epilog="Example: aucmax predict churn.aucmax new.csv --id customer -o ranked.csv")
+@commands_app.command(
+    epilog="Example: aucmax predict churn.aucmax new.csv --id customer --explain 3 -o ranked.csv"
+)
 def predict(
     model: Model,
     table: Table,
     output: Annotated[File, Option("--output", "-o", help=_SCORES)] = None,
     id_column: Annotated[Names, Option("--id", help="A column to copy; may be repeated.")] = None,
     rank: Annotated[bool, Option(help="Add ranks, which needs all scores in memory.")] = True,
+    top: Annotated[Text, Option(help=_TOP)] = None,
+    explain: Annotated[int, Option(min=0, help=_EXPLAIN)] = 0,
     rows: Annotated[int, Option(min=1, help="Rows in memory at a time.")] = 100_000,
     force: Force = False,
     as_json: Json = False,
@@ -111,8 +121,9 @@ def predict(
 
     from aucmax.cli import inputs_outputs as io
     from aucmax.cli.status_line import rows_expected, status_line
-    from aucmax.tables.predict_table_file import check_ending, predict_table
+    from aucmax.tables.predict_table_file import Wanted, check_ending, parse_top, write_predictions
 
+    wanted = Wanted(tuple(dict.fromkeys(id_column or ())), rank, parse_top(top), explain)
     if output is not None:
         io.check_output(output, model, table, force=force)
         check_ending(output)
@@ -121,12 +132,11 @@ def predict(
     loaded = io.table_model(model)
     mixed = output is None and sys.stdout.isatty()  # scores and progress on one terminal
     with io.naming_full_disk(output or "the scores"), status_line(quiet=mixed) as line:
-        done = predict_table(
+        done = write_predictions(
             loaded,
             table,
             output or sys.stdout.buffer,
-            keep=id_column or (),
-            rank=rank,
+            wanted,
             batch_rows=rows,
             progress=line,
             expected_rows=rows_expected(table) if line.live else None,
@@ -139,12 +149,56 @@ def predict(
         io.say(f"{done.rows:,} rows are in {output}.")
 
 
-@commands_app.command(epilog="Example: aucmax evaluate churn.aucmax later.csv --json")
-def evaluate(model: Model, table: Table, target: Target = None, as_json: Json = False) -> None:
-    """Measure a model on rows with known labels: AUC, lift, calibration and threshold."""
+@commands_app.command(epilog="Example: aucmax evaluate churn.aucmax later.csv --by region --json")
+def evaluate(
+    model: Model,
+    table: Table,
+    target: Target = None,
+    by: Annotated[Text, Option(help="A column with groups to measure and compare.")] = None,
+    cost_miss: CostMiss = None,
+    cost_alarm: CostAlarm = None,
+    cost_column: CostColumn = None,
+    as_json: Json = False,
+) -> None:
+    """Measure a model on rows with known labels: AUC, lift, calibration, threshold and costs."""
+    from aucmax.cli.decisions import CostOptions
     from aucmax.cli.evaluate import run_evaluate
 
-    run_evaluate(model, table, target, as_json)
+    costs = CostOptions(cost_miss, cost_alarm, cost_column)
+    run_evaluate(model, table, target, by, costs, as_json)
+
+
+@commands_app.command(epilog="Example: aucmax threshold churn.aucmax --aim recall=0.9 -o keen.aucmax")
+def threshold(
+    model: Model,
+    table: Annotated[
+        File, Argument(help="Rows with labels to choose on; by default the held-out training rows.")
+    ] = None,
+    output: Annotated[File, Option("--output", "-o", help="The model file to write.")] = None,
+    aim: Annotated[Text, Option(help=_AIMS)] = None,
+    cost_miss: CostMiss = None,
+    cost_alarm: CostAlarm = None,
+    cost_column: CostColumn = None,
+    target: Target = None,
+    force: Annotated[
+        bool, Option("--force", help="Replace the output; without --output, the model itself.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Choose another threshold for a saved model, for an aim or for costs, without training."""
+    from aucmax.cli.decisions import CostOptions, choose_aim, run_threshold
+
+    costs = CostOptions(cost_miss, cost_alarm, cost_column)
+    run_threshold(
+        model,
+        table,
+        output,
+        aim=choose_aim(aim, costs),
+        costs=costs,
+        target=target,
+        force=force,
+        as_json=as_json,
+    )
 
 
 @commands_app.command(
@@ -173,6 +227,7 @@ def report(
     ] = None,
     output: Annotated[Path, Option("--output", "-o", help="The page to write.")] = Path("report.html"),
     target: Target = None,
+    id_column: Annotated[Text, Option("--id", help="The column that names rows in the report.")] = None,
     permutation: Annotated[bool, Option(help="Measure columns by shuffling them; slower.")] = False,
     force: Force = False,
     as_json: Json = False,
@@ -187,7 +242,7 @@ def report(
     with io.naming_full_disk(output), status_line() as line:
         line.part("measuring" if table is None else f"reading {table.name}")
         seen = watched(loaded, line, permutation=permutation)
-        write_report(seen, table, output, target=target, permutation=permutation)
+        write_report(seen, table, output, target=target, id=id_column, permutation=permutation)
     if as_json:
         io.print_json({"report": output, "bytes": output.stat().st_size})
     else:

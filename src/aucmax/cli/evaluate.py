@@ -5,23 +5,34 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 
 from aucmax.cli import inputs_outputs as io
+from aucmax.cli.decisions import CostOptions, cost_lines
 from aucmax.cli.rivals import RIVALS
 from aucmax.cli.status_line import Line, status_line, watched
 from aucmax.metrics import compare_roc_auc, roc_auc
+from aucmax.metrics.costs import ExpectedCost
 from aucmax.metrics.evaluation import Evaluation, evaluate
-from aucmax.metrics.thresholds import Threshold, measure_threshold
-from aucmax.reading.frames import as_frame
+from aucmax.metrics.groups import GroupEvaluation, evaluate_groups
+from aucmax.metrics.thresholds import Aim, Threshold, measure_threshold
+from aucmax.reading.frames import as_frame, check_names
 from aucmax.tables.columns import normal_frame
+from aucmax.tables.decisions import cost_at_threshold
 from aucmax.tables.evaluation_rows import EvaluationRows, evaluation_rows
 from aucmax.tables.model import TableModel
 from aucmax.tables.table_features import training_features
 from aucmax.tables.target_encoding import TargetRows
 
+_MOST_GROUPS = 100  # of evaluate --by
+_RATES = ("precision", "recall", "fpr")
 
-def run_evaluate(path: Path, table: Path, target: str | None, as_json: bool) -> None:
+
+def run_evaluate(
+    path: Path, table: Path, target: str | None, by: str | None, costs: CostOptions, as_json: bool
+) -> None:
     """Measure a model on a table, and print all measures."""
+    aim = costs.aim()
     model = io.table_model(path)
     with status_line() as line:
         rows = _score(model, table, target, line)
@@ -29,13 +40,69 @@ def run_evaluate(path: Path, table: Path, target: str | None, as_json: bool) -> 
         weight = rows.weight if rows.weighted else None
         found = evaluate(rows.positive, rows.score, rows.probability, weight)
         cut = measure_threshold(rows.positive, rows.score, model.threshold_.threshold, weight)
+        aim = _own_costs(model) if aim is None else aim
+        by_row = costs.by_row(rows, table)
+        cost = None if aim is None else cost_at_threshold(model, aim, rows, by_row)
+        groups = None if by is None else _groups(rows, by, cut.threshold, weight)
     if as_json:
-        io.print_json({"source": rows.source, **found.to_dict(), "threshold": cut.to_dict()})
-    else:
-        _print_evaluation(found, cut, model)
+        results = {"source": rows.source, **found.to_dict(), "threshold": cut.to_dict()}
+        results |= {} if cost is None else {"cost": cost.to_dict()}
+        results |= {} if groups is None else {"by": by, "groups": [each.to_dict() for each in groups]}
+        io.print_json(results)
+        return
+    _print_evaluation(found, cut, model, cost)
+    if groups is not None:
+        _print_groups(groups, str(by), rows.weighted)
 
 
-def _print_evaluation(found: Evaluation, cut: Threshold, model: TableModel) -> None:
+def _own_costs(model: TableModel) -> Aim | None:
+    """Return the costs that the model's threshold was chosen for, if it was chosen for costs."""
+    text = model.threshold_.aim
+    aim = Aim.parse(text) if text.startswith("cost=") else None
+    return None if aim is None or aim.by_row else aim
+
+
+def _groups(
+    rows: EvaluationRows, by: str, threshold: float, weight: np.ndarray | None
+) -> list[GroupEvaluation]:
+    assert rows.frame is not None
+    check_names(rows.frame.columns, [by], "--by names")
+    names = rows.frame[by].cast(pl.String, strict=False).str.strip_chars()
+    names = names.fill_null("(missing)").replace("", "(missing)")
+    if names.n_unique() > _MOST_GROUPS:
+        raise ValueError(
+            f"--by {by} has {names.n_unique():,} different values, and at most {_MOST_GROUPS} groups "
+            "are compared: make a column of fewer groups, such as ranges."
+        )
+    return evaluate_groups(rows.positive, rows.score, names.to_numpy(), threshold, weight)
+
+
+def _print_groups(groups: list[GroupEvaluation], by: str, weighted: bool) -> None:
+    print()
+    lines = []
+    for each in groups:
+        cut, p = vars(each.threshold), "–" if each.p_value is None else f"{each.p_value:.3g}"
+        rates = ("–" if cut[key] != cut[key] else f"{cut[key]:.4f}" for key in _RATES)
+        auc = io.interval(vars(each), "auc")
+        lines.append((each.group, f"{each.rows:,}", f"{each.positives:,}", auc, p, *rates))
+    header = (by, "rows", "positives", "AUC", "p (Holm)", "precision", "recall", "fpr")
+    io.print_table(header, lines)
+    odd = [each for each in groups if each.differs]
+    for each in odd:
+        worse = "lower" if (each.difference or 0.0) < 0 else "higher"
+        io.say(
+            f"{by} = {each.group}: the AUC is {abs(each.difference or 0.0):.4f} {worse} than that of "
+            "the other rows, which is more than noise explains."
+        )
+    if weighted:
+        io.say("With unequal weights there is no test of whether groups differ.")
+    elif not odd:
+        io.say("No group differs from the other rows by more than noise explains.")
+
+
+def _print_evaluation(
+    found: Evaluation, cut: Threshold, model: TableModel, cost: ExpectedCost | None
+) -> None:
     rates = vars(cut)
     partial = [
         (f"AUC up to {part.max_fpr:.0%} false positives, standardised", f"{part.standardized:.4f}")
@@ -60,6 +127,7 @@ def _print_evaluation(found: Evaluation, cut: Threshold, model: TableModel) -> N
         ("  false-positive rate", io.interval(rates, "fpr")),
         ("  positives found, missed", f"{cut.tp:,.0f}, {cut.fn:,.0f}"),
         ("  false alarms, true negatives", f"{cut.fp:,.0f}, {cut.tn:,.0f}"),
+        *([] if cost is None else cost_lines(cost)),
     ]
     io.print_table(("measure", ""), lines)
     if found.calibration:

@@ -121,6 +121,8 @@ def watched(model: TableModel, line: Line, *, permutation: bool = False) -> Tabl
 
     def score_shuffled(features: np.ndarray) -> np.ndarray:
         number, last = next(scorings), columns * _SHUFFLES
+        if number > last:  # explanations of rows, after all shuffles
+            return np.asarray(model.model_.decision_function(features))
         if number == 0:  # the rows before any shuffle
             line.part("permutation importance", 1 + last)
         else:

@@ -70,6 +70,14 @@ class FourierMap:
         slope = -np.sqrt(2.0 / self.width) * np.sin(X @ frequencies + self.offsets)
         return [(slope * each) @ frequencies.T for each in coef]
 
+    def line_gradients(self, start: Array, step: Array, coef: Array) -> Array:
+        frequencies = np.asarray(self.frequencies, dtype=np.float64)
+        half = 0.5 * (step @ frequencies)
+        # On a line the phase is linear, and the mean of its sine is that of the middle times a sinc.
+        middle = np.sin(start @ frequencies + self.offsets + half) * np.sinc(half / np.pi)
+        out: Array = -np.sqrt(2.0 / self.width) * ((middle * coef) @ frequencies.T)
+        return out
+
     def _fill(self, X: Block, out: Array, inner: npt.DTypeLike | None = None) -> Array:
         inner = X.dtype if inner is None else inner
         frequencies = self.frequencies.astype(inner, copy=False)

@@ -11,6 +11,7 @@ from scipy import linalg
 
 from aucmax.features.kernel_products import kernel_matrix, kernel_product, raw_matrix
 from aucmax.features.kernels import KernelSpec, LandmarkKernel
+from aucmax.features.line_gradients import mean_gradients
 from aucmax.features.projection import Projection
 from aucmax.rows.interface import Block, Fill, squared_norms
 
@@ -53,6 +54,9 @@ class FeatureMap(Protocol):
 
     def gradients(self, X: Array, coef: Array) -> list[Array]:
         """Return the gradient of ``linear(X, coef')`` at dense rows, (n, d) for each row of coef."""
+
+    def line_gradients(self, start: Array, step: Array, coef: Array) -> Array:
+        """Return the mean gradient (n, d) on lines from ``start`` by ``step``, for coef (width,)."""
 
 
 @dataclass(frozen=True)
@@ -100,6 +104,9 @@ class LandmarkMap:
 
     def gradients(self, X: Array, coef: Array) -> list[Array]:
         return self.filler(X.dtype).gradients(X, coef)
+
+    def line_gradients(self, start: Array, step: Array, coef: Array) -> Array:
+        return mean_gradients(self.landmarks, self.spec, start, step, coef)
 
     def fold(self, coef: Array) -> Array:
         return self.projection.fold(coef)

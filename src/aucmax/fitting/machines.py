@@ -12,6 +12,7 @@ from sklearn.preprocessing import StandardScaler
 from aucmax.features.fourier import FourierFeatures
 from aucmax.features.kernel_products import kernel_product
 from aucmax.features.kernels import KernelSpec, LandmarkKernel
+from aucmax.features.line_gradients import mean_gradients
 from aucmax.features.metric import mean_outer
 from aucmax.features.nystroem import NystroemFeatures
 from aucmax.features.scalers import MetricScaler
@@ -38,6 +39,10 @@ class KernelMachine:
     def gradients(self, points: Array) -> list[Array]:
         """Return the gradient of each score at scaled, dense rows (m, d), in float64."""
         return self.feature_map.map.gradients(points.astype(np.float64), self.dual_coef)
+
+    def line_gradients(self, start: Array, step: Array, score: int) -> Array:
+        """Return the mean gradient (m, d) of a score on lines between scaled, dense rows."""
+        return self.feature_map.map.line_gradients(start, step, self.dual_coef[score])
 
     def importances(self) -> Array:
         """Return each column's share of the mean squared gradient at the landmarks."""
@@ -91,6 +96,12 @@ class SupportMachine:
         """Return the gradient of each score at scaled, dense rows (m, d), in float64."""
         kernel = LandmarkKernel(self.support_rows.astype(np.float64), self.spec)
         return kernel.gradients(points, self.dual_coef)
+
+    def line_gradients(self, start: Array, step: Array, score: int) -> Array:
+        """Return the mean gradient (m, d) of a score on lines between scaled, dense rows."""
+        if not len(self.support_rows):
+            return np.zeros(step.shape)
+        return mean_gradients(self.support_rows, self.spec, start, step, self.dual_coef[score])
 
     def importances(self) -> Array:
         """Return each column's share of the mean squared gradient at the support rows."""

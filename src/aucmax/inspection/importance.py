@@ -14,17 +14,16 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 from sklearn.utils.sparsefuncs import mean_variance_axis
-from sklearn.utils.validation import check_is_fitted
 
 from aucmax.features.metric import unstretch
 from aucmax.features.scalers import MetricScaler
 from aucmax.fitting.machines import KernelMachine, LinearMachine, SupportMachine
 from aucmax.fitting.scaling import scale_rows
+from aucmax.inspection.table_columns import unwrap
 from aucmax.metrics import roc_auc
 from aucmax.rows.interface import as_rows, dense, is_sparse
-from aucmax.rows.validation import check_labels, check_rows, check_weight
+from aucmax.rows.validation import check_labels, check_weight
 from aucmax.runtime.parameters import COUNT, check_value
 from aucmax.runtime.threads import over_blocks
 
@@ -85,13 +84,11 @@ def mean_squared_gradient(model: Any, X: Any = None, *, sample_weight: Any = Non
     >>> found.names[found.order[0]], bool(found.share[1] > 0.9)
     ('1', True)
     """
-    rows, fitted, names, owner = _unwrap(model, X)
-    used, shape = np.flatnonzero(owner >= 0), (owner.size, len(names))
-    membership = sparse.csr_array((np.ones(used.size), (used, owner[used])), shape=shape)
+    rows, fitted, columns = unwrap(model, X)
     weight = check_weight(sample_weight, rows.shape[0])
     rows, weight = rows[weight > 0], weight[weight > 0]
     with np.errstate(over="ignore", invalid="ignore"):  # checked below
-        squares = _squared_gradients(fitted, rows, membership)
+        squares = _squared_gradients(fitted, rows, columns.membership)
     finite = np.isfinite(squares).all(axis=1)
     if not finite.all():
         raise ValueError(
@@ -100,7 +97,7 @@ def mean_squared_gradient(model: Any, X: Any = None, *, sample_weight: Any = Non
         )
     share = weight / weight.sum()
     value = share @ squares
-    return Importance(names, value, np.sqrt((share**2) @ (squares - value) ** 2))
+    return Importance(columns.names, value, np.sqrt((share**2) @ (squares - value) ** 2))
 
 
 def _squared_gradients(fitted: Any, X: Any, membership: Any) -> np.ndarray:
@@ -155,7 +152,8 @@ def permutation_importance(
     from sklearn.inspection import permutation_importance as permute
 
     check_value("n_repeats", n_repeats, COUNT)
-    rows, fitted, names, owner = _unwrap(model, X)
+    rows, fitted, columns = unwrap(model, X)
+    names, owner = columns.names, columns.owner
     positive = _check_shuffled(model, X, rows, y)
     weight = None if sample_weight is None else check_weight(sample_weight, rows.shape[0])
     # Row numbers are shuffled, in one column for each column of the table. So the features of a column
@@ -189,29 +187,6 @@ def _check_shuffled(model: Any, X: Any, rows: Any, y: Any) -> np.ndarray:
             f"y has shape {np.shape(y)} for {rows.shape[0]} rows of X: pass one label each."
         )
     return np.asarray(np.asarray(y) == getattr(model, "positive_label_", classes[1]))
-
-
-def _unwrap(model: Any, X: Any) -> tuple[Any, Any, list[str], np.ndarray]:
-    """Return rows of features, their classifier, column names, and the column of each feature or -1."""
-    check_is_fitted(model)
-    if not hasattr(model, "columns_"):
-        rows = _landmark_rows(model) if X is None else check_rows(model, X, reset=False)
-        names = getattr(model, "feature_names_in_", range(rows.shape[1]))
-        return rows, model, [str(name) for name in names], np.arange(rows.shape[1])
-    used = [column for column in model.columns_ if column["features"]]
-    owners = {name: i for i, column in enumerate(used) for name in column["features"]}
-    owner = np.array([owners.get(name, -1) for name in model.feature_names_])
-    rows = _landmark_rows(model.model_) if X is None else model.features(X)
-    return rows, model.model_, [column["name"] for column in used], owner
-
-
-def _landmark_rows(model: Any) -> np.ndarray:
-    """Return the landmarks in the units of the table."""
-    landmarks = getattr(getattr(model, "feature_map_", None), "landmarks_", None)
-    if landmarks is None:
-        raise ValueError(f"This {type(model).__name__} has no landmarks, so X must hold rows.")
-    scaler = model.scaler_
-    return landmarks if scaler is None else np.asarray(scaler.inverse_transform(landmarks))
 
 
 def _gradient(model: Any, X: Any) -> tuple[Callable[[np.ndarray], Sequence[np.ndarray]], Any]:

@@ -9,6 +9,8 @@ Aims, as text and as :class:`Aim`:
 ==================  ====================================================================================
 ``youden``          the largest recall minus false-positive rate; the default
 ``cost=5``          the least cost, where a missed positive costs as much as 5 false alarms
+``cost=500:20``     the least cost, where a missed positive costs 500 and a false alarm 20
+``cost=row:20``     the least cost, where each row has a cost of missing it, and a false alarm costs 20
 ``precision=0.8``   the most recall at a precision of at least 0.8
 ``recall=0.9``      the most precision at a recall of at least 0.9
 ``fpr=0.05``        the most recall at a false-positive rate of at most 0.05
@@ -33,6 +35,7 @@ from typing import Any
 
 import numpy as np
 
+from aucmax.metrics.costs import miss_costs
 from aucmax.metrics.cutoffs import sweep
 from aucmax.metrics.intervals import check_confidence, effective_rows, share_interval
 from aucmax.metrics.score_checks import check_scores
@@ -41,7 +44,7 @@ from aucmax.runtime.parameters import LARGEST, Number, check_value
 
 __all__ = ["Aim", "Threshold", "choose_threshold", "measure_threshold"]
 
-_FORMS = "youden, cost=5, precision=0.8, recall=0.9, fpr=0.05, top=100 or top=5%"
+_FORMS = "youden, cost=5, cost=500:20, precision=0.8, recall=0.9, fpr=0.05, top=100 or top=5%"
 
 _KINDS = ("cost", "precision", "recall", "fpr", "top", "share")
 _ROUNDING = 1e-12  # of sums of weights: an aim that is missed by no more than this is met
@@ -52,15 +55,28 @@ class Aim:
     """What a threshold is chosen for.
 
     >>> Aim.parse("top=5%")
-    Aim(kind='share', value=0.05)
+    Aim(kind='share', value=0.05, alarm=1.0)
     >>> str(Aim("precision", 0.8))
     'precision=0.8'
+    >>> str(Aim("cost", 500.0, alarm=20.0))
+    'cost=500:20'
     """
 
     kind: str = "youden"  #: as in the text, but "share" for a top in percent
-    value: float | None = None  #: None for "youden"
+    value: float | None = None  #: None for "youden", and for a cost of missing that each row has
+    alarm: float = 1.0  #: the cost of a false alarm
+
+    @property
+    def by_row(self) -> bool:
+        """Return whether each row has its own cost of missing it."""
+        return self.kind == "cost" and self.value is None
 
     def __post_init__(self) -> None:
+        check_value("the cost of a false alarm", self.alarm, Number(0.0, math.inf))
+        if self.alarm != 1.0 and self.kind != "cost":
+            raise ValueError(f"only the aim cost takes a cost of a false alarm; got {self.kind}.")
+        if self.by_row:
+            return
         if self.kind in _KINDS:
             high = math.inf if self.kind in ("cost", "top") else 1.0
             check_value(f"the aim {self.kind}", self.value, Number(0.0, high, self.kind == "fpr"))
@@ -80,18 +96,27 @@ class Aim:
         if kind not in _KINDS or kind == "share":
             raise ValueError(f"{text!r} is not an aim of a threshold; use {_FORMS}.")
         percent = number.endswith("%")
+        if kind == "cost" and "%" in number:
+            raise ValueError(f"the aim {text!r} takes costs, not a percentage: cost=5 or cost=500:20.")
+        number, colon, alarm = number.partition(":") if kind == "cost" else (number, "", "")
         try:
+            if colon:
+                return cls(kind, None if number.strip() == "row" else float(number), float(alarm))
             value = float(number.removesuffix("%"))
-        except ValueError:
+        except ValueError as error:
+            if "could not convert" not in str(error):
+                raise
             raise ValueError(f"the aim {text!r} needs a number after {kind}=; use {_FORMS}.") from None
-        if kind == "cost" and percent:
-            raise ValueError(f"the aim {text!r} takes a ratio of costs, not a percentage: cost=5.")
         kind = "share" if kind == "top" and percent else kind
         return cls(kind, value / 100.0 if percent else value)
 
     def __str__(self) -> str:
+        if self.by_row:
+            return f"cost=row:{self.alarm:.12g}"
         if self.value is None:
             return self.kind
+        if self.alarm != 1.0:
+            return f"cost={self.value:.12g}:{self.alarm:.12g}"
         share = self.kind == "share"
         return f"top={100 * self.value:.12g}%" if share else f"{self.kind}={self.value:.12g}"
 
@@ -127,9 +152,9 @@ class Threshold:
             "tn": (neg * (1.0 - self.fpr_high), neg * (1.0 - self.fpr_low)),
         }
 
-    def cost(self, ratio: float) -> float:
-        """Return the cost in false alarms; a missed positive costs as much as ``ratio`` of them."""
-        return self.fp + ratio * self.fn
+    def cost(self, miss: float, alarm: float = 1.0) -> float:
+        """Return the cost of all mistakes, from that of a missed positive and of a false alarm."""
+        return alarm * self.fp + miss * self.fn
 
     def to_dict(self) -> dict[str, Any]:
         """Return all attributes and the intervals of the counts for JSON, with None for NaN."""
@@ -145,6 +170,8 @@ def choose_threshold(
     aim: Aim | str | None = None,
     sample_weight: Any = None,
     confidence: float = 0.95,
+    *,
+    miss_cost: Any = None,
 ) -> Threshold:
     """Return the best threshold for an aim among all cuts of these rows by score.
 
@@ -161,6 +188,8 @@ def choose_threshold(
     sample_weight : array of shape (n,), optional
     confidence : float, default=0.95
         The level of the intervals.
+    miss_cost : array of shape (n,), optional
+        What it costs to miss each row, for aims such as ``"cost=row:20"``.
 
     Examples
     --------
@@ -176,9 +205,21 @@ def choose_threshold(
         aim = Aim() if aim is None else Aim.parse(aim)
     if not isinstance(aim, Aim):
         raise TypeError(f"aim must be an Aim or text such as {_FORMS}; got {aim!r}.")
+    if aim.by_row != (miss_cost is not None):
+        raise ValueError(
+            f"the aim {aim} needs miss_cost, the cost of missing each row."
+            if aim.by_row
+            else f"miss_cost is for the aim cost=row:20, and the aim is {aim}."
+        )
+    costs = miss_costs(miss_cost, np.size(scores), sample_weight) if aim.by_row else None
     positive, scores, weight = check_scores(positive, scores, sample_weight)
     cuts = sweep(positive, scores, weight)
-    threshold = float(cuts.thresholds()[_best_cut(aim, cuts.tp, cuts.fp)])
+    if costs is None:
+        best = _best_cut(aim, cuts.tp, cuts.fp)
+    else:
+        saved = cuts.totals(weight * costs, positive)
+        best = int(np.argmin(aim.alarm * cuts.fp + (saved[-1] - saved)))
+    threshold = float(cuts.thresholds()[best])
     return measure_threshold(positive, scores, threshold, weight, confidence, aim=str(aim))
 
 
@@ -227,7 +268,7 @@ def _best_cut(aim: Aim, tp: Floats, fp: Floats) -> int:
     if aim.kind == "youden":
         return int(np.argmax(tp * n_neg - fp * n_pos))  # whole numbers: no rounding
     if aim.kind == "cost":
-        return int(np.argmin(fp + value * (n_pos - tp)))
+        return int(np.argmin(aim.alarm * fp + value * (n_pos - tp)))
     if aim.kind == "recall":
         fits = tp >= (value - _ROUNDING) * n_pos
         return int(np.flatnonzero(fits & (precision == precision[fits].max()))[-1])

@@ -1,17 +1,13 @@
-"""What a report shows of a table: a summary of each column, and the most confident mistakes."""
+"""What a report shows of a table: a summary of each column."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 import polars as pl
 
 from aucmax.report.words import cell, count, percent
-from aucmax.tables.evaluation_rows import EvaluationRows
-
-_MISTAKES, _MISTAKE_COLUMNS = 8, 10  #: Rows and columns in each list of mistakes.
 
 
 def column_rows(columns: Sequence[dict[str, Any]], frame: pl.DataFrame | None) -> list[dict[str, str]]:
@@ -50,35 +46,8 @@ def _summary(column: dict[str, Any], series: pl.Series | None) -> str:
     if series.dtype.is_nested() or series.dtype in (pl.Object, pl.Binary):
         return str(series.dtype)
     counts = series.cast(pl.String).alias("value").value_counts(name="rows")
+    if counts.height == len(series) > 1:
+        return f"{count(counts.height)} different, each once"
     first = counts.sort("rows", "value", descending=[True, False])
     share = percent(first["rows"][0] / len(series), 0)
     return f"{count(counts.height)} different; most frequent: {cell(first['value'][0], 40)} ({share})"
-
-
-def confident_mistakes(
-    rows: EvaluationRows, columns: Sequence[str], positive: str, negative: str
-) -> list[dict[str, Any]]:
-    """List the negatives with the highest scores and the positives with the lowest."""
-    if rows.frame is None or rows.number is None:
-        return []
-    names = [name for name in columns if name in rows.frame.columns][:_MISTAKE_COLUMNS]
-    kinds = ["number" if rows.frame[name].dtype.is_numeric() else "word" for name in names]
-    groups = []
-    for heading, members, sign in (
-        (f"Rows of {negative} with the highest scores", ~rows.positive, -1.0),
-        (f"Rows of {positive} with the lowest scores", rows.positive, 1.0),
-    ):
-        indices = np.flatnonzero(members)
-        worst = indices[np.argsort(sign * rows.score[indices], kind="stable")[:_MISTAKES]]
-        lines = [
-            {
-                "number": int(rows.number[i]),
-                "score": f"{rows.score[i]:.3f}",
-                "probability": percent(float(rows.probability[i])),
-                "cells": list(zip(map(cell, values), kinds, strict=True)),
-            }
-            for i, values in zip(worst, rows.frame[worst].select(names).iter_rows(), strict=True)
-        ]
-        header = list(zip(names, kinds, strict=True))
-        groups.append({"heading": heading, "columns": header, "rows": lines})
-    return groups

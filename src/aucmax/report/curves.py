@@ -16,6 +16,7 @@ import numpy as np
 from aucmax.metrics.cutoffs import sweep
 from aucmax.metrics.intervals import effective_rows, share_interval
 from aucmax.metrics.score_checks import check_scores
+from aucmax.metrics.thresholds import Aim
 
 MOST_CUTS = 1000
 DRAWS = 1000  #: ROC curves drawn at random for the band.
@@ -117,9 +118,9 @@ def _select(tp: np.ndarray, fp: np.ndarray, most: int, at: int) -> np.ndarray:
 
 def slider_stops(model: Any, cuts: Cuts) -> dict[str, Any]:
     """Return the cuts for the page's script, by rising threshold."""
-    kind, _, value = model.threshold_.aim.partition("=")
+    aim = Aim.parse(model.threshold_.aim) if model.threshold_.aim.startswith("cost=") else Aim()
     # The cost of a missed positive is that of the model's aim, or makes the default aim the cheapest.
-    ratio = float(value if kind == "cost" else f"{cuts.negatives / cuts.positives:.2g}")
+    ratio = aim.value / aim.alarm if aim.value else float(f"{cuts.negatives / cuts.positives:.2g}")
     whole = bool((np.mod(cuts.tp, 1) == 0).all() and (np.mod(cuts.fp, 1) == 0).all())
     spread = float(cuts.threshold[0] - cuts.threshold[-1])
     bounds = {
@@ -137,6 +138,7 @@ def slider_stops(model: Any, cuts: Cuts) -> dict[str, Any]:
         **bounds,
         "start": thresholds.size - 1 - cuts.start,
         "ratio": ratio,
+        "alarm": aim.alarm,
         "digits": 0 if whole else 1,
         "places": int(np.clip(3 - math.floor(math.log10(spread)), 0, 8)) if spread > 0 else 3,
     }

@@ -175,9 +175,9 @@ def scores(ax: Any, histogram: Histogram) -> str:
         ax.stairs(values, edges, fill=True, color=colour, alpha=0.28)
         ax.stairs(values, edges, color=colour, lw=1.4, label=label)
     ax.set(xlabel="score", ylabel="share of the class", xlim=(edges[0], edges[-1]))
-    ax.set_ylim(bottom=0.0)
+    ax.set_ylim(0.0, 1.2 * float(max(values.max() for values, _ in shares.values())))
     _percent(ax.yaxis)
-    ax.legend()
+    ax.legend(loc="upper center", ncols=2)  # above the bars
     middle = 0.5 * (edges[1:] + edges[:-1])
     down, up = (middle[values.argmax()] for values, _ in shares.values())
     return (

@@ -17,7 +17,8 @@ from aucmax.inspection.importance import mean_squared_gradient, permutation_impo
 from aucmax.metrics.evaluation import Evaluation, evaluate
 from aucmax.metrics.thresholds import Aim
 from aucmax.report import figures
-from aucmax.report.column_table import column_rows, confident_mistakes, missing_cells
+from aucmax.report.cases import id_column, shown_cases
+from aucmax.report.column_table import column_rows, missing_cells
 from aucmax.report.curves import DRAWS, Cuts, make_cuts, roc_band, score_histogram, slider_stops
 from aucmax.report.words import count, percent
 from aucmax.runtime.output_files import check_folder, replacing
@@ -34,6 +35,7 @@ def write_report(
     path: str | Path = "report.html",
     *,
     target: str | None = None,
+    id: str | None = None,
     permutation: bool = False,
     max_rows: int = 5000,
 ) -> Path:
@@ -49,6 +51,9 @@ def write_report(
         An existing file is replaced once the report is complete.
     target : str, optional
         The column with the labels, if it is not that of the training table.
+    id : str, optional
+        The column that names rows in the report, by default one that was dropped as an identifier. If
+        there is none, rows have their numbers.
     permutation : bool, default=False
         Also measure the AUC lost when a column is shuffled, with five scorings for each column.
     max_rows : int, default=5000
@@ -79,7 +84,8 @@ def write_report(
     path = Path(path)
     check_folder(path)
     rows = evaluation_rows(model, table, target)
-    page = _render(_context(model, rows, permutation, max_rows))
+    id_name = id_column(model, rows, id)
+    page = _render(_context(model, rows, id_name, permutation, max_rows))
     with replacing(path) as file:
         file.write(page.encode())
     return path
@@ -108,7 +114,9 @@ def _render(context: dict[str, Any]) -> str:
     return page.render(context, script=script, script_hash=digest)
 
 
-def _context(model: Any, rows: EvaluationRows, permutation: bool, max_rows: int) -> dict[str, Any]:
+def _context(
+    model: Any, rows: EvaluationRows, id_name: str | None, permutation: bool, max_rows: int
+) -> dict[str, Any]:
     """Return the variables of the template."""
     weight = rows.weight if rows.weighted else None
     found = evaluate(rows.positive, rows.score, rows.probability, weight)
@@ -126,13 +134,16 @@ def _context(model: Any, rows: EvaluationRows, permutation: bool, max_rows: int)
         "found": found,
         "positive": positive,
         "negative": negative,
-        "threshold_aim": {"kind": "given", "value": None} if aim == "given" else Aim.parse(aim),
+        "threshold_aim": {"kind": "given", "value": None, "alarm": 1}
+        if aim == "given"
+        else Aim.parse(aim),
         "stops": slider_stops(model, cuts),
         "distinct": cuts.distinct,
         "draws": DRAWS,
         "figures": _figures(model, rows, found, cuts, max_rows),
         "importance": importance,
-        "mistakes": confident_mistakes(rows, importance["names"], positive, negative),
+        "id_name": id_name,
+        "cases": shown_cases(model, rows, importance["names"], (positive, negative), id_name),
         "missing": None if rows.frame is None else missing_cells(model.columns_, rows.frame),
         "columns": column_rows(model.columns_, rows.frame),
     }

@@ -18,7 +18,7 @@
   }
 
   function cost(i) {
-    return stops.fp[i] + costRatio() * (positives - stops.tp[i]);
+    return stops.alarm * (stops.fp[i] + costRatio() * (positives - stops.tp[i]));
   }
 
   const svgNode = (name) => document.createElementNS("http://www.w3.org/2000/svg", name);

@@ -2,6 +2,7 @@
 
 from aucmax.reading.frames import TableError
 from aucmax.reading.read import read_table, table_batches
+from aucmax.tables.decisions import with_threshold
 from aucmax.tables.fit_table_file import fit_table, plan_table
 from aucmax.tables.model import TableModel
 from aucmax.tables.predict_table_file import predict_table
@@ -16,4 +17,5 @@ __all__ = [
     "predict_table",
     "read_table",
     "table_batches",
+    "with_threshold",
 ]

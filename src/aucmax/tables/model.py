@@ -16,6 +16,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from aucmax.estimators.ranking import current_state
 from aucmax.estimators.search import KernelAUCClassifierCV
+from aucmax.inspection.explanation import Explanation, explain_features
+from aucmax.inspection.table_columns import columns_of
 from aucmax.metrics.thresholds import Aim, Threshold
 from aucmax.reading.frames import frame_hash
 from aucmax.rows.validation import all_or_nothing
@@ -45,7 +47,11 @@ from aucmax.tables.unseen_values import UnseenCounts, describe_unseen
 
 
 def _check_aim(aim: Any) -> None:
-    Aim.parse(aim)
+    if Aim.parse(aim).by_row:
+        raise ValueError(
+            f"the aim {aim} needs the cost of each row, which a fit does not take: fit with another "
+            "aim, then use aucmax.with_threshold."
+        )
 
 
 AIM = Fulfils('an aim such as "precision=0.8"', "str", _check_aim)
@@ -243,6 +249,20 @@ class TableModel(ClassifierMixin, BaseEstimator):
         check_is_fitted(self, "table_features_")
         frame = scoring_frame(self, X)
         return make_features(self.table_features_, frame, first_row=first_row, unseen=unseen)
+
+    def explain(self, X: Any, *, reference: Any = None) -> Explanation:
+        """Return how much each column of the table moves the score of each row.
+
+        Contributions add up to the score of the row less that of ``reference``, a frame of one row, or
+        by default the mean training row: see :func:`aucmax.explain`.
+        """
+        check_is_fitted(self)
+        frame = scoring_frame(self, X)
+        rows = self.features(frame)
+        start = None if reference is None else self.features(reference)
+        columns = columns_of(self, rows.shape[1])
+        values = [frame[name] for name in columns.names]
+        return explain_features(self.model_, rows, columns, values, reference=start)
 
     def unseen_values(self, X: Any) -> list[str]:
         """Describe, in sentences, the values that the training table did not have."""

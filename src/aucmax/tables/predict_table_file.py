@@ -6,6 +6,7 @@ import shutil
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from itertools import chain, repeat
 from pathlib import Path
 from typing import IO, Any, NamedTuple, Protocol
@@ -13,16 +14,20 @@ from typing import IO, Any, NamedTuple, Protocol
 import numpy as np
 import polars as pl
 
+from aucmax.metrics.thresholds import Aim
 from aucmax.reading.frames import RowError, check_names
 from aucmax.reading.read import column_names, located, table_batches
 from aucmax.runtime.output_files import replacing, scratch_folder
+from aucmax.runtime.parameters import Number, check_value
 from aucmax.runtime.threads import ahead
 from aucmax.tables.model import TableModel
 from aucmax.tables.unseen_values import UnseenCounts, describe_unseen
 
 _ENDINGS = (".csv", ".tsv", ".parquet", ".arrow", ".feather")  #: Endings of an output file's name.
 _RESULTS = ("score", "probability", "label", "rank")  #: Its columns after those that are copied.
+_REASONS = ("raised_by", "lowered_by")  #: Its last columns, if scores are explained.
 BATCH_ROWS = 100_000  #: Rows in memory at a time.
+_EXPLAINED_ROWS = 10_000  #: The most rows in memory that are explained, so that progress is shown.
 
 
 class Predicted(NamedTuple):
@@ -52,6 +57,38 @@ def check_ending(output: Path) -> None:
         raise ValueError(f"{output} must end in one of {', '.join(_ENDINGS)}.")
 
 
+@dataclass(frozen=True)
+class Wanted:
+    """What to write for each row besides score, probability and label."""
+
+    keep: tuple[str, ...] = ()  #: columns to copy
+    rank: bool = True
+    top: Aim | None = None  #: how many rows to label positive; None is by the model's threshold
+    explain: int = 0  #: how many raising and lowering columns to name
+
+    @property
+    def results(self) -> tuple[str, ...]:
+        """Return the names of the columns after those that are copied."""
+        return _RESULTS + (_REASONS if self.explain else ())
+
+
+def parse_top(top: int | str | None) -> Aim | None:
+    """Return how many rows to label positive: a number such as 500, or a share such as "5%".
+
+    >>> parse_top(500), parse_top("5%")
+    (Aim(kind='top', value=500.0, alarm=1.0), Aim(kind='share', value=0.05, alarm=1.0))
+    """
+    if top is None:
+        return None
+    try:
+        aim = Aim.parse(f"top={top}")
+    except ValueError:
+        aim = None
+    if aim is None or (aim.kind == "top" and aim.value != int(aim.value or 0)):
+        raise ValueError(f"top must be a number of rows such as 500, or a share such as 5%; got {top}.")
+    return aim
+
+
 def predict_table(
     model: TableModel,
     table: str | Path,
@@ -59,9 +96,9 @@ def predict_table(
     *,
     keep: Sequence[str] = (),
     rank: bool = True,
+    top: int | str | None = None,
+    explain: int = 0,
     batch_rows: int = BATCH_ROWS,
-    progress: Progress | None = None,
-    expected_rows: int | None = None,
 ) -> Predicted:
     """Score the rows of a file of any length, and write score, probability, label and rank of each.
 
@@ -79,11 +116,15 @@ def predict_table(
         Columns to copy before the scores.
     rank : bool, default=True
         Add the rank of each row, 1 for the highest score. This takes one score per row in memory, and
-        disk space for the output.
+        disk space for the output, and so does ``top``.
+    top : int or str, optional
+        Label exactly this number of rows positive, or this share such as "5%", from the highest score
+        down. Of equal scores, the first in the table count. By default the model's threshold decides.
+    explain : int, default=0
+        Name this many columns that raise the score of a row most, in the column raised_by, and as many
+        that lower it, in lowered_by.
     batch_rows : int, default=100,000
         Rows in memory at a time.
-    progress, expected_rows : optional
-        For the command line: where to show the progress, and about how many rows there are.
 
     Examples
     --------
@@ -98,16 +139,34 @@ def predict_table(
     ...     done.rows, pl.read_csv(f"{folder}/ranked.csv").columns
     (200, ['score', 'probability', 'label', 'rank'])
     """
+    wanted = Wanted(tuple(dict.fromkeys(keep)), rank, parse_top(top), explain)
+    return write_predictions(model, table, output, wanted, batch_rows=batch_rows)
+
+
+def write_predictions(
+    model: TableModel,
+    table: str | Path,
+    output: str | Path | IO[bytes],
+    wanted: Wanted,
+    *,
+    batch_rows: int = BATCH_ROWS,
+    progress: Progress | None = None,
+    expected_rows: int | None = None,
+) -> Predicted:
+    """Do what :func:`predict_table` does, and show the progress among about ``expected_rows``."""
+    check_value("explain", wanted.explain, Number(0, closed=True, integer=True))
     if isinstance(output, str | Path):
         output = Path(output)
         check_ending(output)
     line: Progress = _Silent() if progress is None else progress
     unseen: UnseenCounts = Counter()
-    columns, count = list(dict.fromkeys(keep)), 0
+    count = 0
     with _writer(output, line) as write:
-        line.part("scoring", expected_rows, of_rows=True)
-        batches = _score(model, table, columns, batch_rows, unseen, line)
-        with closing(_add_ranks(batches, output, line) if rank else batches) as parts:
+        line.part("explaining" if wanted.explain else "scoring", expected_rows, of_rows=True)
+        batches = _score(model, table, wanted, batch_rows, unseen, line)
+        if wanted.rank or wanted.top:
+            batches = _compare_all(batches, model, wanted, output, line)
+        with closing(batches) as parts:
             for part in parts:
                 write(part)
                 count += part.height
@@ -117,60 +176,98 @@ def predict_table(
 def _score(
     model: TableModel,
     table: str | Path,
-    keep: Sequence[str],
+    wanted: Wanted,
     rows: int,
     unseen: UnseenCounts,
     line: Progress,
 ) -> Generator[pl.DataFrame]:
-    """Yield the columns to keep with score, probability and label, batch by batch."""
+    """Yield the columns to keep with score, probability, label and reasons, batch by batch."""
+    keep = list(wanted.keep)
     check_names(column_names(table), keep, "keep or --id names")
-    if taken := set(keep) & set(_RESULTS):
+    if taken := set(keep) & set(wanted.results):
         raise ValueError(f"{table} has a column {taken.pop()!r}, as the output: rename it to keep it.")
     needed = list(dict.fromkeys([*keep, *model.reading_schema]))
     schema = model.reading_schema | dict.fromkeys(keep, pl.String)  # copied exactly as written
+    rows = min(rows, _EXPLAINED_ROWS) if wanted.explain else rows
 
     def prepared() -> Iterator[tuple[pl.DataFrame, np.ndarray]]:
         first = 0
         for batch in table_batches(table, rows, needed, schema=schema):
             with located(table):
                 features = model.features(batch, first_row=first, unseen=unseen)
-            yield batch.select(keep), features
+            yield batch, features
             first += batch.height
 
     done = 0
-    for copied, features in ahead(prepared()):
+    for batch, features in ahead(prepared()):
         try:
             scores = model.model_.decision_function(features)
         except RowError as error:  # its row counts within the batch
             with located(table):
                 raise error.moved(done + error.row) from None
         done += scores.size
-        up = pl.lit(pl.Series(scores >= model.threshold_.threshold))
-        positive, negative = pl.lit(model.positive_label_), pl.lit(model.negative_label_)
         results = pl.DataFrame({"score": scores, "probability": model.calibrator_.predict(scores)})
-        results = results.with_columns(label=pl.when(up).then(positive).otherwise(negative))
-        yield pl.DataFrame([*copied, *results])
+        results = results.with_columns(label=_labels(model, scores >= model.threshold_.threshold))
+        if wanted.explain:
+            results = results.with_columns(_reasons(model, batch, wanted.explain))
+        yield pl.DataFrame([*batch.select(keep), *results])
         line.done(scores.size)
 
 
-def _add_ranks(
-    parts: Iterator[pl.DataFrame], output: Path | IO[bytes], line: Progress
+def _labels(model: TableModel, positive: np.ndarray) -> pl.Expr:
+    up, down = pl.lit(model.positive_label_), pl.lit(model.negative_label_)
+    return pl.when(pl.lit(pl.Series(positive))).then(up).otherwise(down)
+
+
+def _reasons(model: TableModel, batch: pl.DataFrame, most: int) -> list[pl.Series]:
+    """Return the reasons for each score as text, the strongest first."""
+    found = model.explain(batch).top(most)
+    texts = zip(*(("; ".join(map(str, side)) for side in row) for row in found), strict=True)
+    return [pl.Series(name, list(text), pl.String) for name, text in zip(_REASONS, texts, strict=True)]
+
+
+def _compare_all(
+    parts: Iterator[pl.DataFrame],
+    model: TableModel,
+    wanted: Wanted,
+    output: Path | IO[bytes],
+    line: Progress,
 ) -> Generator[pl.DataFrame]:
-    """Add the rank of each row among all; equal scores share the best rank."""
+    """Add the rank of each row among all; equal scores share the best rank. Label the first rows."""
     with scratch_folder(output if isinstance(output, Path) else None) as folder:
-        files, scores = list[Path](), [np.zeros(0)]
+        files, kept = list[Path](), [np.zeros(0)]
         for part in parts:
             files.append(_store(part, folder, len(files)))
-            scores.append(part["score"].to_numpy())
-        ranks = _ranks(np.concatenate(scores))
-        line.part("writing", ranks.size, of_rows=True)
+            kept.append(part["score"].to_numpy())
+        scores = np.concatenate(kept)
+        ranks = _ranks(scores) if wanted.rank else None
+        first = None if wanted.top is None else _first_rows(scores, wanted.top)
+        line.part("writing", scores.size, of_rows=True)
         begin = 0
         for file in files:
             part = pl.read_ipc(file)
-            yield part.with_columns(pl.Series("rank", ranks[begin : begin + part.height]))
+            own = slice(begin, begin + part.height)
+            if first is not None:
+                part = part.with_columns(label=_labels(model, first[own]))
+            if ranks is not None:
+                part.insert_column(part.get_column_index("label") + 1, pl.Series("rank", ranks[own]))
+            yield part
             begin += part.height
             line.done(part.height)
             file.unlink()
+
+
+def _first_rows(scores: np.ndarray, top: Aim) -> np.ndarray:
+    """Return which rows are among the first by score; of equal scores, the first in the table.
+
+    >>> _first_rows(np.array([0.1, 0.9, 0.9, 0.9]), Aim("top", 2)).tolist()
+    [False, True, True, False]
+    """
+    value = float(top.value or 0.0)
+    count = int(value if top.kind == "top" else value * scores.size + 1e-9)
+    chosen = np.zeros(scores.size, bool)
+    chosen[np.argsort(-scores, kind="stable")[:count]] = True
+    return chosen
 
 
 def _store(part: pl.DataFrame, folder: Path, number: int) -> Path:

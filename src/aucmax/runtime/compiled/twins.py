@@ -148,3 +148,29 @@ def exponential(raw: Array, out: Array) -> None:
 
 def manhattan(X: Array, points: Array, factor: float, out: Array) -> None:
     np.multiply(cdist(X, points.T, "cityblock"), factor, out=out)
+
+
+def manhattan_line(away: Array, step: Array, coef: Array, gamma: float, out: Array) -> None:
+    for i, move in enumerate(step):
+        side = np.where(away == 0, -np.sign(move), np.sign(away))
+        moves = np.broadcast_to(move, away.shape)
+        ahead = away * move > 0
+        times = np.divide(away, moves, out=np.ones(away.shape), where=ahead)
+        order = np.argsort(np.minimum(times, 1.0), axis=1)
+        ends = np.take_along_axis(np.minimum(times, 1.0), order, axis=1)
+        ends = np.hstack([np.zeros((len(away), 1)), ends, np.ones((len(away), 1))])
+        turns = 2.0 * np.take_along_axis(np.abs(moves), order, axis=1)
+        first = np.where(ahead, -np.abs(move), np.abs(move)).sum(axis=1)[:, None]
+        slopes = np.hstack([first, first + np.cumsum(turns, axis=1)])
+        widths = np.diff(ends, axis=1)
+        starts = np.abs(away).sum(axis=1)[:, None]
+        values = np.exp(-gamma * np.hstack([starts, starts + np.cumsum(slopes * widths, axis=1)]))
+        falls, before, after = gamma * slopes * widths, values[:, :-1], values[:, 1:]
+        parts = 0.5 * widths * (before + after)
+        np.divide(before - after, gamma * slopes, out=parts, where=np.abs(falls) > 1e-4)
+        areas = np.cumsum(parts, axis=1)
+        total = areas[:, -1:]
+        crossing = np.empty(away.shape)
+        np.put_along_axis(crossing, order, areas[:, :-1], axis=1)
+        area = np.where(ahead & (times < 1.0), 2.0 * crossing - total, total)
+        out[i] += gamma * coef @ (side * area)
