@@ -494,3 +494,36 @@ def test_an_aim_out_of_reach_costs_no_training(tmp_path, capsys):
     assert code == 0
     assert "precision=0.9 cannot be met" in capsys.readouterr().err
     assert load_model(tmp_path / "model.aucmax").threshold_.aim == "youden"
+
+
+def test_train_takes_what_columns_hold_and_says_which_label_is_ranked_high(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    x, rows = rng.normal(size=120), 120
+    table = pl.DataFrame(
+        {
+            "x": x,
+            "grade": rng.integers(1, 4, rows),
+            "account": rng.choice(10**8, rows, replace=False),
+            "day": [20240101 + int(day) for day in rng.integers(0, 28, rows)],
+            "person": rng.choice(["Ada", "Bob"], rows),
+            "y": (x > -0.8).astype(int),  # 1 is the more frequent label
+        }
+    )
+    table.write_csv(tmp_path / "t.csv")
+    options = "--category grade --number account --date day --id person --max-levels 9"
+    code, _ = run(tmp_path, f"train t.csv --target y {options} --landmarks 20 --preset paper")
+    assert code == 0
+    assert "which is ranked high (1, not 0)" in capsys.readouterr().err
+    model = load_model(tmp_path / "model.aucmax")
+    kinds = {column["name"]: column["kind"] for column in model.columns_}
+    assert kinds == {
+        "x": "number",
+        "grade": "category",
+        "account": "number",
+        "day": "date",
+        "person": "dropped",
+    }
+    assert model.max_levels == 9
+    run(tmp_path, "train t.csv --target y --positive 0 --landmarks 20 --preset paper --force")
+    assert "which is ranked high (as requested)" in capsys.readouterr().err
+    assert load_model(tmp_path / "model.aucmax").positive_label_ == 0
