@@ -25,6 +25,9 @@ __all__ = ["GroupEvaluation", "evaluate_groups", "holm"]
 #: Adjusted p-values below this name a group.
 _LEVEL = 0.05
 
+#: An AUC and its interval.
+Bounds = tuple[float | None, float | None, float | None]
+
 
 @dataclass(frozen=True)
 class GroupEvaluation:
@@ -61,7 +64,6 @@ def evaluate_groups(
     positive : bool array of shape (n,)
     scores : array of shape (n,)
     groups : array of str of shape (n,)
-        The group of each row.
     threshold : float
         The score from which a row is called positive.
     sample_weight : array of shape (n,), optional
@@ -89,46 +91,37 @@ def evaluate_groups(
     positive, scores, weight = check_scores(positive, scores, sample_weight, both_classes=False)
     names = np.unique(groups).tolist()
     weights = weight if np.ptp(weight) else None
-    measured = [_measure(positive, scores, weights, groups == name, confidence) for name in names]
-    raw = [p for _, _, p in measured]
-    adjusted = iter(holm([p for p in raw if p is not None]))
-    found = []
-    for name, (auc, difference, p) in zip(names, measured, strict=True):
-        own = groups == name
-        p_value = None if p is None else next(adjusted)
-        cut = measure_threshold(
-            positive[own], scores[own], threshold, weight[own], confidence, aim="given"
+    members = [groups == name for name in names]
+    measured = [_measure(positive, scores, weights, own, confidence) for own in members]
+    adjusted = iter(holm([p for *_, p in measured if p is not None]))
+    p_values = [None if p is None else next(adjusted) for *_, p in measured]
+    cuts = [
+        measure_threshold(positive[own], scores[own], threshold, weight[own], confidence)
+        for own in members
+    ]
+    sizes = [(int(own.sum()), int(positive[own].sum())) for own in members]
+    return [
+        GroupEvaluation(name, *size, *bounds, difference, p, p is not None and p < _LEVEL, cut)
+        for name, size, (bounds, difference, _), p, cut in zip(
+            names, sizes, measured, p_values, cuts, strict=True
         )
-        found.append(
-            GroupEvaluation(
-                group=name,
-                rows=int(own.sum()),
-                positives=int(positive[own].sum()),
-                auc=None if auc is None else auc.auc,
-                auc_low=None if auc is None or weights is not None else auc.low,
-                auc_high=None if auc is None or weights is not None else auc.high,
-                difference=difference,
-                p_value=p_value,
-                differs=p_value is not None and p_value < _LEVEL,
-                threshold=cut,
-            )
-        )
-    return found
+    ]
 
 
 def _measure(
     positive: Mask, scores: Floats, weight: Floats | None, own: Mask, confidence: float
-) -> tuple[AUCInterval | None, float | None, float | None]:
+) -> tuple[Bounds, float | None, float | None]:
     """Return the AUC of a group, its difference from the other rows, and the p-value of that."""
     inside = _auc(positive[own], scores[own], None if weight is None else weight[own], confidence)
     rest = ~own
     outside = _auc(positive[rest], scores[rest], None if weight is None else weight[rest], confidence)
+    bounds: Bounds = (None, None, None) if inside is None else inside[:3]
+    if inside is not None and weight is not None:
+        bounds = (inside.auc, None, None)
     if inside is None or outside is None:
-        return inside, None, None
-    difference = inside.auc - outside.auc
-    if weight is not None:
-        return inside, difference, None
-    return inside, difference, _p_value(inside, outside)
+        return bounds, None, None
+    p_value = _p_value(inside, outside) if weight is None else None
+    return bounds, inside.auc - outside.auc, p_value
 
 
 def _p_value(first: AUCInterval, second: AUCInterval) -> float:

@@ -222,8 +222,11 @@ def _labels(model: TableModel, positive: np.ndarray) -> pl.Expr:
 def _reasons(model: TableModel, batch: pl.DataFrame, most: int) -> list[pl.Series]:
     """Return the reasons for each score as text, the strongest first."""
     found = model.explain(batch).top(most)
-    texts = zip(*(("; ".join(map(str, side)) for side in row) for row in found), strict=True)
-    return [pl.Series(name, list(text), pl.String) for name, text in zip(_REASONS, texts, strict=True)]
+    sides = ([row.raises for row in found], [row.lowers for row in found])
+    return [
+        pl.Series(name, ["; ".join(map(str, reasons)) for reasons in side], pl.String)
+        for name, side in zip(_REASONS, sides, strict=True)
+    ]
 
 
 def _compare_all(
