@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
-from pathlib import Path
+from time import perf_counter
 from typing import Any
 
 from aucmax.operators.placement import Plan
-from aucmax.reading.frames import TableError, as_frame, check_names, row_weights
-from aucmax.reading.read import file_hash, located, read_table
+from aucmax.reading.frames import TableError, check_names, row_weights
+from aucmax.reading.opened import OpenedTable, open_table
 from aucmax.runtime.parameters import NAMES, check_value
 from aucmax.tables.model import TableModel, fit_training_table, make_search
+from aucmax.tables.time_split import row_times
 from aucmax.tables.training_table import TrainingTable, prepare_table
 
 
@@ -23,18 +23,24 @@ def fit_table(
     drop: Sequence[str] = (),
     weight: str | None = None,
     group: str | None = None,
+    time: str | None = None,
     **params: Any,
 ) -> TableModel:
     """Fit a :class:`TableModel` to a table that has its target among the columns.
 
     Parameters
     ----------
-    table : path, polars or pandas frame
-        A CSV, TSV, Parquet, Arrow or LIBSVM file, compressed or not, or a frame.
+    table : path, list of paths, polars or pandas frame
+        A CSV, TSV, JSON lines, Parquet, Arrow, LIBSVM or Excel file, compressed or not; several files
+        with the same columns; or a frame.
     target : str
         The column with the two labels.
     weight, group : str, optional
         The columns with the weight of each row, and with groups of rows that are held out together.
+    time : str, optional
+        The column with the time of each row: a date, a time or a number. The latest quarter of the rows
+        is held out, and the AUC, the probabilities and the threshold come from it. The final model is
+        fitted to all rows. The column itself is not a feature.
     positive, drop, **params
         All parameters of :class:`TableModel`.
 
@@ -49,9 +55,11 @@ def fit_table(
     >>> model.classes_.tolist(), model.training_["auc"] > 0.95
     (['no', 'yes'], True)
     """
-    with located(table):
+    began = perf_counter()
+    opened = open_table(table)
+    with opened.located():
         return fit_training_table(
-            *_open(table, target, drop, weight, group, positive=positive, **params)
+            *_separate(opened, began, target, drop, weight, group, time, positive=positive, **params)
         )
 
 
@@ -60,26 +68,33 @@ def plan_table(table: Any, target: str, **params: Any) -> Plan:
 
     It takes the parameters of :func:`fit_table`, reads the table and prepares its columns.
     """
-    with located(table):
-        model, training = _open(table, target, **params)
+    began = perf_counter()
+    opened = open_table(table)
+    with opened.located():
+        model, training = _separate(opened, began, target, **params)
         prepared = prepare_table(model, training.X, training)
     return make_search(model, prepared.folds).plan(prepared.rows)
 
 
-def _open(
-    table: Any, target: str, drop: Any = (), weight: Any = None, group: Any = None, **params: Any
+def _separate(
+    opened: OpenedTable,
+    began: float,
+    target: str,
+    drop: Any = (),
+    weight: Any = None,
+    group: Any = None,
+    time: Any = None,
+    **params: Any,
 ) -> tuple[TableModel, TrainingTable]:
-    """Read a table, check the columns that are named, and separate them from the features."""
-    began = time.perf_counter()
-    special = {"target": target, "weight": weight, "group": group}
+    """Check the columns that are named, and separate them from the features."""
+    special = {"target": target, "weight": weight, "group": group, "time": time}
     for what, name in special.items():
         if not isinstance(name, str) and (name is not None or what == "target"):
             raise TypeError(
                 f"{what} must be the name of a column of the table; got a {type(name).__name__}. If "
                 "rows and labels are two objects, use TableModel().fit(X, y, sample_weight, groups)."
             )
-    is_file = isinstance(table, str | Path)
-    frame = read_table(table) if is_file else as_frame(table)
+    frame = opened.frame
     check_value("drop", drop, NAMES)
     for what, name in special.items():
         if name is not None:
@@ -89,8 +104,17 @@ def _open(
         raise TableError(f"Column {target!r} cannot be both the target and dropped.")
     named = {name for name in special.values() if name is not None}
     model = TableModel(drop=tuple(name for name in drop if name not in named), **params)
-    weights = None if weight is None else row_weights(frame[weight])
-    groups = None if group is None else frame[group]
-    digest = file_hash(table) if is_file else None
-    rows, labels = frame.drop(named), frame[target]
-    return model, TrainingTable(rows, labels, weights, groups, began, target, weight, group, digest)
+    training = TrainingTable(
+        frame.drop(named),
+        frame[target],
+        None if weight is None else row_weights(frame[weight]),
+        None if group is None else frame[group],
+        began,
+        target,
+        weight,
+        group,
+        opened.data_hash,
+        None if time is None else row_times(frame[time]),
+        time,
+    )
+    return model, training

@@ -345,6 +345,7 @@ def fit_training_table(model: TableModel, table: TrainingTable) -> TableModel:
             "negative": labels.negative_label,
             "weight": table.weight,
             "group": table.group,
+            "time": table.time,
             "random_state": model.random_state,
             "data_hash": data_hash,
             "date": datetime.now(UTC).isoformat(timespec="seconds"),

@@ -16,6 +16,7 @@ from aucmax.runtime.parameters import Number, check_parameters, check_value
 from aucmax.tables.columns import Column, features, make_preprocessor, normal_frame, used
 from aucmax.tables.labels import Labels, two_labels
 from aucmax.tables.profile import profile_columns
+from aucmax.tables.time_split import later_rows
 
 if TYPE_CHECKING:
     from aucmax.tables.model import TableModel
@@ -34,6 +35,8 @@ class TrainingTable:
     weight: str | None = None  #: the columns of the weights and the groups, if they are columns
     group: str | None = None
     data_hash: str | None = None  #: of the file
+    times: np.ndarray | None = None  #: the time of each row, to hold out the latest rows
+    time: str | None = None  #: the column of the times
 
 
 @dataclass(frozen=True)
@@ -73,7 +76,11 @@ def prepare_table(model: TableModel, frame: pl.DataFrame, table: TrainingTable) 
     weight = check_weight(table.sample_weight, frame.height)
     in_use = labels.known & (weight > 0)
     codes = None if groups is None else _group_codes(groups)[in_use]
-    folds = make_folds(model.cv, model.random_state, labels, in_use, codes)
+    if table.times is None:
+        folds = make_folds(model.cv, model.random_state, labels, in_use, codes)
+    else:
+        name, positive = table.time or "time", labels.positive[in_use]
+        folds, codes = later_rows(table.times[in_use], positive, codes, name), None
     check_names(frame.columns, model.drop, "drop names")
     frame = frame.drop(list(model.drop))
     frame = frame if in_use.all() else frame.filter(pl.Series(in_use))
