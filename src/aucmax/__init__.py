@@ -23,6 +23,7 @@ _HOMES = {
     "SOLAMClassifier": "aucmax.estimators.online",
     "KernelRankSVM": "aucmax.estimators.rank_svm",
     "TableModel": "aucmax.tables",
+    "check_table": "aucmax.tables",
     "fit_table": "aucmax.tables",
     "predict_table": "aucmax.tables",
     "save_model": "aucmax.persistence.model_file",
@@ -48,6 +49,7 @@ __all__ = [
     "SGDAUCClassifier",
     "SOLAMClassifier",
     "TableModel",
+    "check_table",
     "fit_table",
     "load_model",
     "metrics",
@@ -73,7 +75,7 @@ if TYPE_CHECKING:
     from aucmax.persistence.onnx_export import to_onnx
     from aucmax.report import write_report
     from aucmax.rows.sources import row_blocks
-    from aucmax.tables import TableModel, fit_table, predict_table
+    from aucmax.tables import TableModel, check_table, fit_table, predict_table
 
 
 def __getattr__(name: str) -> Any:

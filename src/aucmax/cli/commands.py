@@ -14,8 +14,18 @@ Number = int | None
 File = Path | None
 Names = list[str] | None
 Model = Annotated[Path, Argument(help="A model file written by aucmax train.", metavar="MODEL")]
-_FORMATS = "A CSV, TSV, Parquet, Arrow or LIBSVM file; also .gz, .bz2, .xz and .zst."
+_FORMATS = "A CSV, TSV, JSON lines, Parquet, Arrow, LIBSVM or Excel file, also packed; - is stdin."
+_SEVERAL = f"{_FORMATS} Several files, or a pattern in quotes, need the same columns."
 Table = Annotated[Path, Argument(help=_FORMATS, metavar="TABLE")]
+Tables = Annotated[list[Path], Argument(help=_SEVERAL, metavar="TABLE")]
+Encoding = Annotated[Text, Option(help="Encoding of text that is not UTF-8, such as latin-1.")]
+Sheet = Annotated[Text, Option(help="The sheet of an Excel file, if it has several.")]
+Labels = Annotated[str, Option(help="The column with the two labels.")]
+Positive = Annotated[Text, Option(help="The label to rank high; by default the rarer one.")]
+Drop = Annotated[Names, Option(help="A column to leave out; may be repeated.")]
+Weight = Annotated[Text, Option(help="A column with the weight of each row.")]
+Group = Annotated[Text, Option(help="A column with groups of rows to hold out together.")]
+Time = Annotated[Text, Option(help="A column with times: the latest quarter of the rows is held out.")]
 Target = Annotated[Text, Option(help="The column with the labels; by default the model's target.")]
 Force = Annotated[bool, Option("--force", help="Replace the output if it exists.")]
 Json = Annotated[bool, Option("--json", help="Print the results as JSON.")]
@@ -23,19 +33,54 @@ _KERNELS = "rbf, laplacian, rbf+laplacian, polynomial or linear; by default tune
 _TIME = "Seconds for reading, tuning and fitting; then the best model so far is saved."
 _AIMS = "Aim of the threshold: cost=5, precision=0.8, recall=0.9, fpr=0.05 or top=5%."
 _MEMORY = "Memory for fitting, such as 4GB; by default four fifths of what is free."
-_SCORES = "A CSV, TSV, Parquet or Arrow file to write; by default CSV is printed."
+_SCORES = "A CSV, TSV, Parquet or Arrow file to write; by default, and for -, CSV is printed."
+_FAIL = "End with exit code 3 if columns differ from the training table."
+FailOnDrift = Annotated[bool, Option("--fail-on-drift", help=_FAIL)]
 _RIVAL = "A model file, or a rival: logistic, nystroem, forest, lightgbm or xgboost."
+
+
+@commands_app.command(epilog="Example: aucmax check customers.csv --target churned")
+def check(
+    table: Tables,
+    target: Labels,
+    positive: Positive = None,
+    drop: Drop = None,
+    weight: Weight = None,
+    group: Group = None,
+    time: Time = None,
+    folds: Annotated[int, Option(min=2, help="Folds of cross-validation.")] = 3,
+    encoding: Encoding = None,
+    sheet: Sheet = None,
+    as_json: Json = False,
+) -> None:
+    """Show what train will do with a table: columns, problems, warnings and time."""
+    from aucmax.cli.check import run_check
+
+    run_check(
+        table,
+        target,
+        named={"weight": weight, "group": group, "time": time},
+        encoding=encoding,
+        sheet=sheet,
+        as_json=as_json,
+        positive=positive,
+        drop=drop or (),
+        cv=folds,
+    )
 
 
 @commands_app.command(epilog="Example: aucmax train customers.csv --target churned -o churn.aucmax")
 def train(
-    table: Table,
-    target: Annotated[str, Option(help="The column with the two labels.")],
+    table: Tables,
+    target: Labels,
     output: Annotated[Path, Option("--output", "-o", help="The file to write.")] = Path("model.aucmax"),
-    positive: Annotated[Text, Option(help="The label to rank high; by default the rarer one.")] = None,
-    drop: Annotated[Names, Option(help="A column to leave out; may be repeated.")] = None,
-    weight: Annotated[Text, Option(help="A column with the weight of each row.")] = None,
-    group: Annotated[Text, Option(help="A column with groups of rows to hold out together.")] = None,
+    positive: Positive = None,
+    drop: Drop = None,
+    weight: Weight = None,
+    group: Group = None,
+    time: Time = None,
+    encoding: Encoding = None,
+    sheet: Sheet = None,
     landmarks: Annotated[
         Number, Option(min=2, help="Number of landmarks; by default it grows with the rows.")
     ] = None,
@@ -63,6 +108,8 @@ def train(
         table,
         target,
         output,
+        encoding=encoding,
+        sheet=sheet,
         force=force,
         as_json=as_json,
         dry_run=dry_run,
@@ -70,6 +117,7 @@ def train(
         drop=drop or (),
         weight=weight,
         group=group,
+        time=time,
         gammas=3 if gammas is None and (solver == "sgd" or kernel == "polynomial") else gammas,
         machine={
             "n_landmarks": "auto" if landmarks is None else landmarks,
@@ -95,48 +143,52 @@ def predict(
     id_column: Annotated[Names, Option("--id", help="A column to copy; may be repeated.")] = None,
     rank: Annotated[bool, Option(help="Add ranks, which needs all scores in memory.")] = True,
     rows: Annotated[int, Option(min=1, help="Rows in memory at a time.")] = 100_000,
+    encoding: Encoding = None,
+    sheet: Sheet = None,
+    fail_on_drift: FailOnDrift = False,
     force: Force = False,
     as_json: Json = False,
 ) -> None:
     """Score the rows of a table of any length: score, probability, label and rank."""
-    import sys
+    from aucmax.cli.predict import run_predict
 
-    from aucmax.cli import inputs_outputs as io
-    from aucmax.cli.status_line import rows_expected, status_line
-    from aucmax.tables.predict_table_file import check_ending, predict_table
-
-    if output is not None:
-        io.check_output(output, model, table, force=force)
-        check_ending(output)
-    elif as_json:
-        raise ValueError("--json needs --output, because the scores would be printed among the JSON.")
-    loaded = io.table_model(model)
-    mixed = output is None and sys.stdout.isatty()  # scores and progress on one terminal
-    with io.naming_full_disk(output or "the scores"), status_line(quiet=mixed) as line:
-        done = predict_table(
-            loaded,
-            table,
-            output or sys.stdout.buffer,
-            keep=id_column or (),
-            rank=rank,
-            batch_rows=rows,
-            progress=line,
-            expected_rows=rows_expected(table) if line.live else None,
-        )
-    for sentence in done.unseen:
-        io.say(sentence)
-    if as_json:
-        io.print_json({"output": output, "rows": done.rows, "unseen_values": done.unseen})
-    elif output is not None:
-        io.say(f"{done.rows:,} rows are in {output}.")
+    run_predict(
+        model,
+        table,
+        output,
+        encoding=encoding,
+        sheet=sheet,
+        force=force,
+        as_json=as_json,
+        fail_on_drift=fail_on_drift,
+        keep=id_column or (),
+        rank=rank,
+        batch_rows=rows,
+    )
 
 
 @commands_app.command(epilog="Example: aucmax evaluate churn.aucmax later.csv --json")
-def evaluate(model: Model, table: Table, target: Target = None, as_json: Json = False) -> None:
+def evaluate(
+    model: Model,
+    table: Table,
+    target: Target = None,
+    encoding: Encoding = None,
+    sheet: Sheet = None,
+    fail_on_drift: FailOnDrift = False,
+    as_json: Json = False,
+) -> None:
     """Measure a model on rows with known labels: AUC, lift, calibration and threshold."""
     from aucmax.cli.evaluate import run_evaluate
 
-    run_evaluate(model, table, target, as_json)
+    run_evaluate(
+        model,
+        table,
+        target,
+        encoding=encoding,
+        sheet=sheet,
+        fail_on_drift=fail_on_drift,
+        as_json=as_json,
+    )
 
 
 @commands_app.command(
@@ -186,13 +238,23 @@ def report(
         io.say(f"The report is in {output}: open it in a browser.")
 
 
-@commands_app.command(epilog="Example: aucmax info churn.aucmax")
-def info(model: Model, as_json: Json = False) -> None:
+@commands_app.command(epilog="Example: aucmax info churn.aucmax --card > churn.md")
+def info(
+    model: Model,
+    card: Annotated[bool, Option("--card", help="Print a model card in Markdown.")] = False,
+    as_json: Json = False,
+) -> None:
     """Show what a model file holds."""
     from aucmax.cli import inputs_outputs as io
+    from aucmax.persistence.model_card import model_card
     from aucmax.persistence.model_file import read_manifest
 
     manifest = read_manifest(model)
+    if card:
+        if as_json:
+            raise ValueError("--card prints Markdown only: leave out --json.")
+        print(model_card(io.table_model(model), manifest, model.name))
+        return
     if as_json:
         io.print_json(manifest)
         return

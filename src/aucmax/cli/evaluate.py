@@ -3,32 +3,51 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from aucmax.cli import inputs_outputs as io
+from aucmax.cli.predict import DRIFTED
 from aucmax.cli.rivals import RIVALS
 from aucmax.cli.status_line import Line, status_line, watched
+from aucmax.cli.table_inputs import name_of, table_file
 from aucmax.metrics import compare_roc_auc, roc_auc
 from aucmax.metrics.evaluation import Evaluation, evaluate
 from aucmax.metrics.thresholds import Threshold, measure_threshold
 from aucmax.tables.evaluation_rows import EvaluationRows, evaluation_rows
 from aucmax.tables.model import TableModel
+from aucmax.tables.row_hashes import share_of_training_rows
+
+_FEW_SHARED = 0.01  # a smaller share of rows that are in the training table too is not remarked on
 
 
-def run_evaluate(path: Path, table: Path, target: str | None, as_json: bool) -> None:
+def run_evaluate(
+    path: Path,
+    table: Path,
+    target: str | None,
+    *,
+    encoding: str | None,
+    sheet: str | None,
+    fail_on_drift: bool,
+    as_json: bool,
+) -> None:
     """Measure a model on a table, and print all measures."""
     model = io.table_model(path)
-    with status_line() as line:
-        rows = _score(model, table, target, line)
+    with table_file(table, encoding=encoding, sheet=sheet) as file, status_line() as line:
+        rows = _score(model, file, target, line, name_of([table]))
+        remarks = _compare_with_training(model, rows, line)
         line.part("measuring")
         weight = rows.weight if rows.weighted else None
         found = evaluate(rows.positive, rows.score, rows.probability, weight)
         cut = measure_threshold(rows.positive, rows.score, model.threshold_.threshold, weight)
     if as_json:
-        io.print_json({"source": rows.source, **found.to_dict(), "threshold": cut.to_dict()})
+        measures = {**found.to_dict(), "threshold": cut.to_dict()}
+        io.print_json({"source": rows.source, **measures, **remarks})
     else:
         _print_evaluation(found, cut, model)
+    if remarks["drift"] and fail_on_drift:
+        raise SystemExit(DRIFTED)
 
 
 def _print_evaluation(found: Evaluation, cut: Threshold, model: TableModel) -> None:
@@ -67,15 +86,31 @@ def _print_evaluation(found: Evaluation, cut: Threshold, model: TableModel) -> N
         io.print_table(("probability from", "to", "mean", "rows", "observed"), bins, left=0)
 
 
-def _score(model: TableModel, table: Path, target: str | None, line: Line) -> EvaluationRows:
-    line.part(f"reading {table.name}")
+def _score(model: TableModel, table: Path, target: str | None, line: Line, name: str) -> EvaluationRows:
+    line.part(f"reading {name}")
     rows = evaluation_rows(watched(model, line), table, target)
     if rows.frame is not None:
         for sentence in model.unseen_values(rows.frame):
             line.say(sentence)
     if rows.source == "training table":
-        line.say(f"The model was trained on {table}, so its rows have the scores of held-out folds.")
+        line.say(f"The model was trained on {name}, so its rows have the scores of held-out folds.")
     return rows
+
+
+def _compare_with_training(model: TableModel, rows: EvaluationRows, line: Line) -> dict[str, Any]:
+    """Say which columns differ from the training table, and how many rows the model has seen there."""
+    if rows.frame is None or rows.source == "training table":
+        return {"drift": [], "rows_in_training": None}
+    drift = model.drift(rows.frame)
+    for each in drift:
+        line.say(each.sentence)
+    share = share_of_training_rows(model, rows.frame)
+    if share is not None and share > _FEW_SHARED:
+        line.say(
+            f"About {share:.0%} of the rows are in the training table too, so the AUC is too high. "
+            "Measure it on other rows."
+        )
+    return {"drift": [each.to_dict() for each in drift], "rows_in_training": share}
 
 
 def run_compare(
@@ -105,7 +140,8 @@ def run_compare(
             "compared."
         )
     with status_line() as line:
-        rows = _score(fitted[0], table, target, line)
+        rows = _score(fitted[0], table, target, line, table.name)
+        shares = [_compare_with_training(model, rows, line)["rows_in_training"] for model in fitted]
         scores = []
         for name, model in zip(names, models, strict=True):
             if model is None:
@@ -120,16 +156,22 @@ def run_compare(
         )
     if rows.weighted:
         io.say("The paired test ignores weights: each row counts once.")
-    _print_comparison(names, rows.positive, scores, as_json)
+    known = [share for share in shares if share is not None]
+    _print_comparison(names, rows.positive, scores, max(known, default=None), as_json)
 
 
 def _print_comparison(
-    names: tuple[str, str], positive: np.ndarray, scores: list[np.ndarray], as_json: bool
+    names: tuple[str, str],
+    positive: np.ndarray,
+    scores: list[np.ndarray],
+    shared: float | None,
+    as_json: bool,
 ) -> None:
     first, second = names
     found = compare_roc_auc(positive, *scores)
     if as_json:
-        io.print_json({"first": first, "second": second, "rows": len(positive), **found._asdict()})
+        about = {"first": first, "second": second, "rows": len(positive)}
+        io.print_json({**about, **found._asdict(), "rows_in_training": shared})
         return
     moved = {"by": found.difference, "by_low": found.low, "by_high": found.high}
     lines = [(f"AUC of {first}", f"{found.auc_a:.4f}"), (f"AUC of {second}", f"{found.auc_b:.4f}")]

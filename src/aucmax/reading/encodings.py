@@ -20,9 +20,7 @@ def as_utf8(path: str | Path, encoding: str) -> Iterator[Path]:
     """
     file = find_table(path)
     if file.format not in ("text", "json"):
-        raise TableError(
-            f"{file.path} is no text file, so it has no encoding: leave out {encoding!r}."
-        )
+        raise TableError(f"{file.path} is no text file, so it has no encoding: leave out {encoding!r}.")
     try:
         decoder = codecs.getincrementaldecoder(encoding)()
     except LookupError:

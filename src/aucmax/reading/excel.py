@@ -31,8 +31,8 @@ def _open(file: TableFile) -> Any:
         fastexcel = import_module("fastexcel")
     except ImportError:
         raise ImportError(
-            f'{file.path} is an Excel file, which needs fastexcel: pip install "aucmax[excel]". Or save '
-            "it as .csv."
+            f'{file.path} is an Excel file, which needs fastexcel: pip install "aucmax[excel]". Or '
+            "save it as .csv."
         ) from None
     if not file.path.stat().st_size:
         raise TableError(f"{file.path} is empty.")
@@ -55,8 +55,8 @@ def _choose(file: TableFile, book: Any, sheet: str | None) -> str:
     if len(present) == 1:
         return present[0]
     raise TableError(
-        f"{file.path} has {len(present)} sheets: {quoted(present)}. Name one with --sheet, or with sheet "
-        "in Python."
+        f"{file.path} has {len(present)} sheets: {quoted(present)}. Name one with --sheet, or with "
+        "sheet in Python."
     )
 
 

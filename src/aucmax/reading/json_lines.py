@@ -13,6 +13,7 @@ from aucmax.reading.byte_streams import TableFile, line_pieces, unpacked
 from aucmax.reading.frames import RowError, TableError, reason_of
 from aucmax.reading.text import MISSING_MARKS
 
+
 def read(file: TableFile, schema: Mapping[str, Any]) -> pl.DataFrame:
     """Read a whole file; columns are in the order in which their keys first occur."""
     parts = [frame for _, frame in _parsed(file)]

@@ -1,7 +1,8 @@
-"""Read tables from files: CSV, TSV, JSON lines, Parquet, Arrow, LIBSVM and Excel, plain or compressed.
+"""Read tables from files: CSV, TSV, JSON lines, Parquet, Arrow, LIBSVM and Excel, also compressed.
 
-Text is UTF-8 unless an encoding is named, and its first line names the columns and shows the separator. "", "?", "NA", "null" and
-similar text (``aucmax.reading.text.MISSING_MARKS``) are missing values.
+Text is UTF-8 unless an encoding is named, and its first line names the columns and shows the
+separator. "", "?", "NA", "null" and similar text (``aucmax.reading.text.MISSING_MARKS``) are missing
+values.
 
 Errors name a row by its position in the table, from 0, not counting the header. For a text file they
 add the line, from 1.
@@ -38,8 +39,8 @@ def read_table(
     Parameters
     ----------
     path : path
-        A file whose name ends in .csv, .tsv, .txt, .jsonl, .parquet, .arrow, .feather, .libsvm, .xlsx or
-        a few other endings, perhaps followed by .gz, .bz2, .xz or .zst.
+        A file whose name ends in .csv, .tsv, .txt, .jsonl, .parquet, .arrow, .feather, .libsvm, .xlsx
+        or a few other endings, perhaps followed by .gz, .bz2, .xz or .zst.
     columns : sequence of str, optional
         Columns to read, in this order; all by default. A LIBSVM file has "target", "f1", "f2" and
         so on.

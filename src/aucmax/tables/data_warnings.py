@@ -1,7 +1,7 @@
 """Warnings about a training table: what makes its AUC wrong, or too good to be true.
 
-Costly checks take at most :data:`SAMPLE_ROWS` rows of each class. The AUC of a column does not depend on
-the share of the classes, so a sample of each class measures it.
+Costly checks take at most :data:`SAMPLE_ROWS` rows of each class. The AUC of a column does not depend
+on the share of the classes, so a sample of each class measures it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,10 @@ _LEAKS = 0.98  #: A single column with this AUC or more most likely holds the an
 _FEW = 30  #: With fewer rows of a class, the AUC is hardly known.
 _USUAL_AUC = 0.8  #: The AUC for which the width of an interval is shown.
 _FINE = 1 / 20  #: Share of different values that makes it unlikely that rows are equal by chance.
-_TIME_NAME = re.compile(r"(^|[^a-zA-Z])(time|date|datetime|timestamp|day|month|year)s?($|[^a-zA-Z])", re.I)
+_FEW_CONTRADICT = 0.01  #: A smaller share of rows may be equal to others by chance.
+_TIME_NAME = re.compile(
+    r"(^|[^a-zA-Z])(time|date|datetime|timestamp|day|month|year)s?($|[^a-zA-Z])", re.I
+)
 
 
 @dataclass(frozen=True)
@@ -77,9 +80,9 @@ def _few_rows(positive: np.ndarray) -> list[Finding]:
     return [
         Finding(
             "few rows",
-            f"Only {fewer} rows are {which}. If the AUC is {_USUAL_AUC:.2f}, its 95 % interval goes from "
-            f"{low:.2f} to {high:.2f}: small differences between models mean nothing. Collect more "
-            f"{which} rows; 100 narrow the interval to {_width(100, max(ups, downs)):.2f}.",
+            f"Only {fewer} rows are {which}. If the AUC is {_USUAL_AUC:.2f}, its 95 % interval "
+            f"goes from {low:.2f} to {high:.2f}: small differences between models mean nothing. "
+            f"Collect more {which} rows; 100 narrow the interval to {_width(100, max(ups, downs)):.2f}.",
         )
     ]
 
@@ -88,7 +91,7 @@ def auc_interval(auc: float, positives: int, negatives: int) -> tuple[float, flo
     """Return the 95 % interval to expect of an AUC (Hanley and McNeil, 1982, equation 1).
 
     >>> [round(end, 2) for end in auc_interval(0.8, 10, 1000)]
-    [0.64, 0.96]
+    [0.63, 0.97]
     """
     both_up, both_down = auc / (2 - auc), 2 * auc**2 / (1 + auc)
     variance = auc * (1 - auc) + (positives - 1) * (both_up - auc**2)
@@ -123,13 +126,16 @@ def _leaks(
             continue
         drop = option_for("drop", name)
         if auc == 1.0 and np.unique(codes).size == 2:
-            sentence = f"Column {name!r} is a copy of {target}: each of its two values goes with one label{sampled}."
+            sentence = (
+                f"Column {name!r} is a copy of {target}: each of its two values goes with one "
+                f"label{sampled}."
+            )
             found.append(Finding("copy of the target", sentence, name, drop))
         else:
             sentence = (
-                f"Column {name!r} alone ranks the rows with an AUC of {auc:.3f}{sampled}. Such a column "
-                "usually holds the answer, or something recorded after it. If it is not known when the "
-                "model is used, leave it out."
+                f"Column {name!r} alone ranks the rows with an AUC of {auc:.3f}{sampled}. Such a "
+                "column usually holds the answer, or something recorded after it. If it is not "
+                "known when the model is used, leave it out."
             )
             found.append(Finding("leakage", sentence, name, drop))
     return found
@@ -188,9 +194,9 @@ def _contradictions(
     rows = pl.DataFrame({"row": frame.select(names).hash_rows(), "up": positive})
     both = rows.group_by("row").agg(pl.len(), pl.col("up").sum())
     both = both.filter((pl.col("up") > 0) & (pl.col("up") < pl.col("len")))
-    if not both.height:
-        return []
     count = int(both["len"].sum())
+    if count <= _FEW_CONTRADICT * positive.size:
+        return []
     return [
         Finding(
             "contradictory rows",
@@ -216,8 +222,8 @@ def warn_about_time(frame: pl.DataFrame, ignored: Sequence[str]) -> list[Finding
             return [
                 Finding(
                     "time column",
-                    f"Column {series.name!r} holds times, but rows are held out at random, so the AUC is "
-                    "that for rows of the same period. To measure it on later rows, split by time.",
+                    f"Column {series.name!r} holds times, but rows are held out at random, so the AUC "
+                    "is that for rows of the same period. To measure it on later rows, split by time.",
                     series.name,
                     option_for("time", series.name),
                 )

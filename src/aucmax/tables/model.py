@@ -36,6 +36,7 @@ from aucmax.runtime.parameters import (
     declare,
 )
 from aucmax.tables import columns as table_columns
+from aucmax.tables.drift import Drift, RowSample, find_drift
 from aucmax.tables.held_out import Calibrator, learn_from_held_out
 from aucmax.tables.inputs import scoring_frame, training_frame
 from aucmax.tables.labels import known_labels
@@ -115,6 +116,10 @@ class TableModel(ClassifierMixin, BaseEstimator):
         "positive" (bool), "score" (NaN if the row was in no test fold) and "weight".
     training_ : dict
         Rows, positives, AUC of the held-out scores with its interval, and the origin of the data.
+    reference_ : dict
+        Deciles or shares of levels of each column in use, by which ``find_drift`` measures drift.
+    row_hashes_ : array of uint64
+        A sample of the hashes of the training rows: see ``aucmax.tables.row_hashes``.
 
     Examples
     --------
@@ -142,6 +147,8 @@ class TableModel(ClassifierMixin, BaseEstimator):
     threshold_: Threshold
     held_out_: dict[str, np.ndarray]
     training_: dict[str, Any]
+    reference_: dict[str, Any]
+    row_hashes_: np.ndarray
 
     def __init__(
         self,
@@ -210,17 +217,26 @@ class TableModel(ClassifierMixin, BaseEstimator):
         decision = self.decision_function(X)
         return self.classes_[(decision > 0).astype(np.intp)]
 
-    def features(self, X: Any, *, first_row: int = 0, unseen: UnseenCounts | None = None) -> np.ndarray:
+    def features(
+        self,
+        X: Any,
+        *,
+        first_row: int = 0,
+        unseen: UnseenCounts | None = None,
+        sample: RowSample | None = None,
+    ) -> np.ndarray:
         """Return the features (n, d) that ``model_`` takes, in float32.
 
         ``first_row`` is the number of the first row of X, for errors that name a row of a batch. Counts
-        of values that the training table did not have are added to ``unseen``.
+        of values that the training table did not have are added to ``unseen``, and rows to ``sample``.
         """
         check_is_fitted(self, "preprocessor_")
         frame = scoring_frame(self, X)
         frame = table_columns.normal_frame(frame, self.columns_, first_row=first_row)
         if unseen is not None:
             unseen.update(count_unseen(frame, self.columns_))
+        if sample is not None:
+            sample.add(frame)
         return table_columns.features(self.preprocessor_, frame)
 
     def unseen_values(self, X: Any) -> list[str]:
@@ -228,6 +244,15 @@ class TableModel(ClassifierMixin, BaseEstimator):
         counts: UnseenCounts = Counter()
         rows = len(self.features(X, unseen=counts))
         return describe_unseen(counts, rows, self.columns_)
+
+    def drift(self, X: Any) -> list[Drift]:
+        """Return the columns of a table that differ from the training table, the farthest first.
+
+        Models of versions without ``reference_`` return none.
+        """
+        sample = RowSample()
+        self.features(X, sample=sample)
+        return sample_drift(self, sample)
 
     def labels(self, y: Any) -> tuple[np.ndarray, np.ndarray]:
         """Return which rows of a target are positive, and which have a label, as two bool arrays.
@@ -250,6 +275,8 @@ class TableModel(ClassifierMixin, BaseEstimator):
         if "columns_" not in state:
             return state
         state = {**state, "columns_": json.dumps(self.columns_)}
+        if "reference_" in state:
+            state["reference_"] = json.dumps(self.reference_)
         if "feature_names_in_" in state:
             state["feature_names_in_"] = json.dumps(self.feature_names_in_.tolist())
         derived = ("preprocessor_", "feature_names_", "negative_label_")
@@ -260,6 +287,8 @@ class TableModel(ClassifierMixin, BaseEstimator):
         state = dict(state)
         if isinstance(state.get("columns_"), str):
             columns = state["columns_"] = json.loads(state["columns_"])
+            if "reference_" in state:  # models of earlier versions have none
+                state["reference_"] = json.loads(state["reference_"])
             state["feature_names_"] = table_columns.feature_names(columns)
             state["preprocessor_"] = table_columns.make_preprocessor(columns)
             if "feature_names_in_" in state:
@@ -282,6 +311,14 @@ class TableModel(ClassifierMixin, BaseEstimator):
         tags.input_tags.allow_nan = True
         tags.input_tags.string = True
         return tags
+
+
+def sample_drift(model: TableModel, sample: RowSample) -> list[Drift]:
+    """Return the drift of sampled rows; none for a model of a version that kept no reference."""
+    reference, frame = getattr(model, "reference_", None), sample.frame
+    if reference is None or frame is None:
+        return []
+    return find_drift(frame, model.columns_, reference)
 
 
 def make_search(model: TableModel, folds: Any, spent: float = 0.0) -> KernelAUCClassifierCV:
@@ -319,6 +356,7 @@ def fit_training_table(model: TableModel, table: TrainingTable) -> TableModel:
         positive, weight, labels = prepared.positive, prepared.weight, prepared.labels
         model.columns_, model.preprocessor_ = prepared.columns, prepared.preprocessor
         model.feature_names_ = table_columns.feature_names(prepared.columns)
+        model.reference_, model.row_hashes_ = prepared.reference, prepared.row_hashes
         model.classes_ = labels.classes
         model.positive_label_, model.negative_label_ = labels.positive_label, labels.negative_label
         data_hash = table.data_hash or frame_hash(frame)

@@ -17,7 +17,8 @@ from aucmax.reading.frames import RowError, check_names
 from aucmax.reading.read import column_names, located, table_batches
 from aucmax.runtime.output_files import replacing, scratch_folder
 from aucmax.runtime.threads import ahead
-from aucmax.tables.model import TableModel
+from aucmax.tables.drift import Drift, RowSample
+from aucmax.tables.model import TableModel, sample_drift
 from aucmax.tables.unseen_values import UnseenCounts, describe_unseen
 
 _ENDINGS = (".csv", ".tsv", ".parquet", ".arrow", ".feather")  #: Endings of an output file's name.
@@ -26,10 +27,11 @@ BATCH_ROWS = 100_000  #: Rows in memory at a time.
 
 
 class Predicted(NamedTuple):
-    """The number of rows, and sentences on values that the training table did not have."""
+    """The number of rows, sentences on values that the training table did not have, and drift."""
 
     rows: int
     unseen: list[str]
+    drift: list[Drift]
 
 
 class Progress(Protocol):
@@ -65,13 +67,15 @@ def predict_table(
 ) -> Predicted:
     """Score the rows of a file of any length, and write score, probability, label and rank of each.
 
-    Returns their number as ``rows``, and as ``unseen`` sentences on values that are new to the model.
+    Returns their number as ``rows``, as ``unseen`` sentences on values that are new to the model, and
+    as ``drift`` the columns that differ from the training table.
 
     Parameters
     ----------
     model : fitted TableModel
     table : path
-        A CSV, TSV, Parquet, Arrow or LIBSVM file, compressed or not, with the model's columns.
+        A CSV, TSV, JSON lines, Parquet, Arrow, LIBSVM or Excel file, compressed or not, with the
+        model's columns.
     output : path or binary stream
         A file whose name ends in .csv, .tsv, .parquet, .arrow or .feather. An existing file is replaced
         when all rows have been written. A stream receives comma-separated text.
@@ -103,15 +107,17 @@ def predict_table(
         check_ending(output)
     line: Progress = _Silent() if progress is None else progress
     unseen: UnseenCounts = Counter()
+    sample = RowSample()
     columns, count = list(dict.fromkeys(keep)), 0
     with _writer(output, line) as write:
         line.part("scoring", expected_rows, of_rows=True)
-        batches = _score(model, table, columns, batch_rows, unseen, line)
+        batches = _score(model, table, columns, batch_rows, (unseen, sample), line)
         with closing(_add_ranks(batches, output, line) if rank else batches) as parts:
             for part in parts:
                 write(part)
                 count += part.height
-    return Predicted(count, describe_unseen(unseen, count, model.columns_))
+    sentences = describe_unseen(unseen, count, model.columns_)
+    return Predicted(count, sentences, sample_drift(model, sample))
 
 
 def _score(
@@ -119,10 +125,11 @@ def _score(
     table: str | Path,
     keep: Sequence[str],
     rows: int,
-    unseen: UnseenCounts,
+    watch: tuple[UnseenCounts, RowSample],
     line: Progress,
 ) -> Generator[pl.DataFrame]:
     """Yield the columns to keep with score, probability and label, batch by batch."""
+    unseen, sample = watch
     check_names(column_names(table), keep, "keep or --id names")
     if taken := set(keep) & set(_RESULTS):
         raise ValueError(f"{table} has a column {taken.pop()!r}, as the output: rename it to keep it.")
@@ -133,7 +140,7 @@ def _score(
         first = 0
         for batch in table_batches(table, rows, needed, schema=schema):
             with located(table):
-                features = model.features(batch, first_row=first, unseen=unseen)
+                features = model.features(batch, first_row=first, unseen=unseen, sample=sample)
             yield batch.select(keep), features
             first += batch.height
 

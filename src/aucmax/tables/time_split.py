@@ -1,9 +1,9 @@
 """Hold out the latest rows of a table, because a model scores later rows than those it was trained on.
 
-The rows are split once. The latest quarter is held out: it chooses C, and the AUC, the calibration and the
-threshold come from its scores. Rows of the same time stay together. The final model is then fitted to all
-rows. Forward-chaining folds were rejected: their first models see only a part of the past, and their scores
-are not comparable with each other.
+The rows are split once. The latest quarter is held out: it chooses C, and the AUC, the calibration and
+the threshold come from its scores. Rows of the same time stay together. The final model is then fitted
+to all rows. Forward-chaining folds were rejected: their first models see only a part of the past, and
+their scores are not comparable with each other.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ def row_times(series: pl.Series) -> np.ndarray:
         known = known.fill_nan(None)
     if known.null_count():
         raise RowError(
-            f"The time column {series.name!r} has no value in row {RowError.ROW}, so the row is neither "
-            "early nor late. Fill it in, or leave the row out.",
+            f"The time column {series.name!r} has no value in row {RowError.ROW}, so the row is "
+            "neither early nor late. Fill it in, or leave the row out.",
             int(known.is_null().arg_max() or 0),
         )
     if known.dtype == pl.String:
@@ -65,8 +65,8 @@ def _parsed(text: pl.Series) -> pl.Series:
     if best.null_count():
         row = int(best.is_null().arg_max() or 0)
         raise RowError(
-            f"The time column {text.name!r} holds {shown(text[row])} in row {RowError.ROW}, which is no "
-            "date that is known here. Write dates as 2024-01-31 or 2024-01-31 18:30:00.",
+            f"The time column {text.name!r} holds {shown(text[row])} in row {RowError.ROW}, which is "
+            "no date that is known here. Write dates as 2024-01-31 or 2024-01-31 18:30:00.",
             row,
         )
     return best
@@ -110,8 +110,8 @@ def later_rows(
         if not ups or not downs:
             apart = "" if groups is None else ", without the groups of the later rows,"
             raise TableError(
-                f"Split by {name!r}, the {part} rows{apart} have {ups:,} rows of the positive label and "
-                f"{downs:,} of the other, and both parts need both labels. Use more rows, or leave out "
-                "time."
+                f"Split by {name!r}, the {part} rows{apart} have {ups:,} rows of the positive label "
+                f"and {downs:,} of the other, and both parts need both labels. Use more rows, or leave "
+                "out time."
             )
     return [(np.flatnonzero(earlier), np.flatnonzero(later))]

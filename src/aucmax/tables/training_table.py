@@ -14,8 +14,10 @@ from aucmax.reading.frames import RowError, TableError, as_series, check_names
 from aucmax.rows.validation import check_weight
 from aucmax.runtime.parameters import Number, check_parameters, check_value
 from aucmax.tables.columns import Column, features, make_preprocessor, normal_frame, used
+from aucmax.tables.drift import Reference, describe_rows
 from aucmax.tables.labels import Labels, two_labels
 from aucmax.tables.profile import profile_columns
+from aucmax.tables.row_hashes import sketch_rows
 from aucmax.tables.time_split import later_rows
 
 if TYPE_CHECKING:
@@ -52,6 +54,8 @@ class PreparedTable:
     preprocessor: Any
     frame: pl.DataFrame
     labels: Labels
+    reference: Reference  #: what drift is measured against
+    row_hashes: np.ndarray  #: by which rows of the training table are recognised
 
     def copies(self) -> int:
         """Count the rows that have a copy; 0 if no column is fine enough to make copies unlikely."""
@@ -75,7 +79,7 @@ def prepare_table(model: TableModel, frame: pl.DataFrame, table: TrainingTable) 
             )
     weight = check_weight(table.sample_weight, frame.height)
     in_use = labels.known & (weight > 0)
-    codes = None if groups is None else _group_codes(groups)[in_use]
+    codes = None if groups is None else group_codes(groups)[in_use]
     if table.times is None:
         folds = make_folds(model.cv, model.random_state, labels, in_use, codes)
     else:
@@ -89,9 +93,12 @@ def prepare_table(model: TableModel, frame: pl.DataFrame, table: TrainingTable) 
     except RowError as error:  # its row counts only rows in use
         raise error.moved(np.flatnonzero(in_use)[error.row]) from None
     preprocessor = make_preprocessor(columns)
-    rows = features(preprocessor, normal_frame(frame, columns))
+    normal = normal_frame(frame, columns)
+    reference, hashes = describe_rows(normal, columns), sketch_rows(normal, columns)
+    rows = features(preprocessor, normal)
     positive, weight = labels.positive[in_use], weight[in_use]
-    return PreparedTable(rows, positive, weight, codes, folds, columns, preprocessor, frame, labels)
+    parts = (columns, preprocessor, frame, labels, reference, hashes)
+    return PreparedTable(rows, positive, weight, codes, folds, *parts)
 
 
 def make_folds(
@@ -130,7 +137,7 @@ def _splits_in_use(cv: Any, in_use: np.ndarray) -> Any:
     return [tuple(number[rows[in_use[rows]]] for rows in (every[a], every[b])) for a, b in splits]
 
 
-def _group_codes(groups: pl.Series) -> np.ndarray:
+def group_codes(groups: pl.Series) -> np.ndarray:
     """Number the groups; a row without a group is a group of its own."""
     ranks = groups.cast(pl.String, strict=False).rank("dense").fill_null(0)
     codes, alone = ranks.to_numpy().astype(np.intp), np.flatnonzero(groups.is_null().to_numpy())

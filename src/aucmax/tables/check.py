@@ -1,0 +1,347 @@
+"""Check a table before training: what each column is taken for, all problems at once, and warnings."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from aucmax.reading.frames import RowError, TableError, check_names, row_weights
+from aucmax.reading.opened import OpenedTable, open_table
+from aucmax.runtime.parameters import NAMES, check_parameters, check_value
+from aucmax.tables.columns import Column, features, make_preprocessor, normal_frame, used
+from aucmax.tables.data_warnings import (
+    Finding,
+    option_for,
+    warn_about_table,
+    warn_about_time,
+)
+from aucmax.tables.labels import Labels, two_labels
+from aucmax.tables.model import TableModel, make_search
+from aucmax.tables.profile import profile_columns
+from aucmax.tables.time_split import later_rows, row_times
+from aucmax.tables.training_table import group_codes, make_folds
+
+_PLAN_ROWS = 20_000  #: The time of training is estimated from the features of this many rows.
+
+
+@dataclass(frozen=True)
+class TableCheck:
+    """What :func:`check_table` found; ``print`` shows it as text.
+
+    Attributes
+    ----------
+    target, positive, negative : str and labels
+        The labels are None if the target has a problem.
+    why_positive : str
+        Why this label is ranked high.
+    rows, positives, rows_without_label : int
+    columns : list of dict
+        Name, type, kind, missing, levels (the number of different values), example and treatment.
+    problems : list of Finding
+        What prevents training, each with the option of ``aucmax train`` that mends it.
+    warnings : list of Finding
+        What makes the AUC wrong or doubtful.
+    seconds : float or None
+        How long training will take, about; None if there are problems.
+    plan : str or None
+        The memory and time that training will take, in sentences.
+    """
+
+    target: str
+    rows: int
+    positive: Any = None
+    negative: Any = None
+    why_positive: str = ""
+    positives: int | None = None
+    rows_without_label: int = 0
+    columns: list[dict[str, Any]] = field(default_factory=list)
+    problems: list[Finding] = field(default_factory=list)
+    warnings: list[Finding] = field(default_factory=list)
+    seconds: float | None = None
+    plan: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain data, for JSON."""
+        return asdict(self)
+
+    def refuse_problems(self) -> None:
+        """Raise one error that names all problems, if there are any."""
+        if not self.problems:
+            return
+        if len(self.problems) == 1:
+            raise TableError(str(self.problems[0]))
+        listed = "".join(f"\n  {i}. {each}" for i, each in enumerate(self.problems, 1))
+        raise TableError(f"the table has {len(self.problems)} problems:{listed}")
+
+    @property
+    def summary(self) -> str:
+        """Return rows, positives and the positive label in a sentence."""
+        if self.positives is None:
+            return f"{self.rows:,} rows."
+        return (
+            f"{self.rows:,} rows, {self.positives:,} of them with {self.positive!r} in "
+            f"{self.target!r}, which is ranked high ({self.why_positive})."
+        )
+
+    def __str__(self) -> str:
+        lines = [self.summary]
+        if self.rows_without_label:
+            lines.append(f"{self.rows_without_label:,} rows without a label are left out.")
+        lines += [f"{each['name']}: {each['kind']}, {each['treatment']}" for each in self.columns]
+        lines += [f"Problem: {each}" for each in self.problems]
+        lines += [f"Warning: {each}" for each in self.warnings]
+        return "\n".join(lines)
+
+
+def check_table(
+    table: Any,
+    target: str,
+    *,
+    positive: Any = None,
+    drop: Sequence[str] = (),
+    weight: str | None = None,
+    group: str | None = None,
+    time: str | None = None,
+    estimate: bool = True,
+    **params: Any,
+) -> TableCheck:
+    """Check a table before :func:`fit_table` is called with the same arguments.
+
+    All problems are returned, not only the first, and none is raised but a file that cannot be read.
+
+    Parameters
+    ----------
+    table, target, positive, drop, weight, group, time, **params
+        The arguments of :func:`fit_table`.
+    estimate : bool, default=True
+        Estimate how long training takes, which needs about a second.
+
+    Returns
+    -------
+    TableCheck
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from aucmax import check_table
+    >>> rows = range(100)
+    >>> table = pl.DataFrame(
+    ...     {
+    ...         "age": [20 + i % 50 for i in rows],
+    ...         "day": ["2024-01-31"] * 100,
+    ...         "closed": [i % 4 == 0 for i in rows],
+    ...         "left": ["no" if i % 4 else "yes" for i in rows],
+    ...     }
+    ... )
+    >>> found = check_table(table, "left")
+    >>> [(each.column, each.option) for each in found.problems]
+    [('day', '--drop day')]
+    >>> [(each.kind, each.column) for each in found.warnings]
+    [('few rows', None), ('copy of the target', 'closed'), ('time column', 'day')]
+    """
+    named = {"target": target, "weight": weight, "group": group, "time": time}
+    found, fit = check_opened(open_table(table), named, drop, positive=positive, **params)
+    return found if fit is None or not estimate else add_estimate(found, fit)
+
+
+@dataclass(frozen=True)
+class PlannedFit:
+    """What the time of training is estimated from."""
+
+    model: TableModel
+    rows: pl.DataFrame
+    columns: list[Column]
+    folds: Any
+
+
+def add_estimate(found: TableCheck, fit: PlannedFit) -> TableCheck:
+    """Return a check with the time and memory that training will take."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the fit that follows warns itself
+        plan = _plan(fit.model, fit.rows, fit.columns, fit.folds)
+    return replace(found, seconds=float(plan.seconds), plan=str(plan))
+
+
+def check_opened(
+    opened: OpenedTable, named: dict[str, str | None], drop: Sequence[str] = (), **params: Any
+) -> tuple[TableCheck, PlannedFit | None]:
+    """Check a table that was read, without the time of training; None if it cannot be trained on.
+
+    ``named`` has the columns of target, weight, group and time; ``params`` those of TableModel.
+    """
+    model = TableModel(**params)
+    check_parameters(model)
+    make_search(model, model.cv)  # checks the parameters of the estimator
+    check_value("drop", drop, NAMES)
+    frame, problems = opened.frame, list[Finding]()
+    attempt = _Attempts(opened, problems)
+
+    # 1) The columns that are named
+    present = {}
+    for what, name in named.items():
+        if name is not None and attempt(what, name, _check_name, frame, name, what):
+            present[what] = name
+    attempt("drop", None, check_names, frame.columns, drop, "drop names")
+    target = str(named["target"])
+    if target in drop:
+        problems.append(Finding("drop", f"Column {target!r} cannot be both the target and dropped."))
+
+    # 2) The rows in use
+    labels = weights = times = None
+    if "target" in present:
+        labels = attempt("target", target, two_labels, frame[target], model.positive, target)
+    if "weight" in present:
+        weights = attempt("weight", present["weight"], row_weights, frame[present["weight"]])
+    if "time" in present:
+        times = attempt("time", present["time"], row_times, frame[present["time"]])
+    in_use = np.ones(frame.height, bool) if labels is None else labels.known.copy()
+    if weights is not None:
+        in_use &= weights > 0
+    rows = frame.drop(
+        [*present.values(), *(name for name in drop if name in frame.columns)], strict=False
+    )
+    rows = rows if in_use.all() else rows.filter(pl.Series(in_use))
+
+    # 3) What each column is taken for
+    columns = _profile_each(rows, model, np.flatnonzero(in_use), attempt)
+    used_columns = [column for column in columns if "problem" not in column]
+    if not used(used_columns) and not problems:
+        attempt("no columns", None, make_preprocessor, used_columns)
+
+    # 4) Splits and warnings
+    found_warnings = list[Finding]()
+    folds = None
+    if labels is not None:
+        groups = frame[present["group"]] if "group" in present else None
+        folds = attempt(
+            "folds", None, _folds, model, labels, in_use, groups, times, present.get("time")
+        )
+        ups = labels.positive[in_use]
+        if ups.any() and not ups.all():
+            found_warnings += warn_about_table(rows, ups, used_columns, target)
+    if "time" not in present:
+        found_warnings += warn_about_time(frame, list(present.values()))
+    found = TableCheck(
+        target=target,
+        rows=int(in_use.sum()),
+        **_about_labels(labels, in_use, model.positive),
+        rows_without_label=0 if labels is None else int((~labels.known).sum()),
+        columns=_describe(rows, columns),
+        problems=problems,
+        warnings=found_warnings,
+    )
+    return found, None if problems else PlannedFit(model, rows, used_columns, folds)
+
+
+class _Attempts:
+    """Calls functions, and collects the errors they raise as problems."""
+
+    def __init__(self, opened: OpenedTable, problems: list[Finding]) -> None:
+        self._opened, self._problems = opened, problems
+
+    def __call__(
+        self,
+        kind: str,
+        column: str | None,
+        call: Callable[..., Any],
+        *arguments: Any,
+        rows: np.ndarray | None = None,
+        option: str | None = None,
+    ) -> Any:
+        """Return what the call returns; None if it fails, with its error among the problems.
+
+        ``rows`` are the numbers of rows in the whole table, if the call sees a part of them.
+        """
+        try:
+            with self._opened.located():
+                try:
+                    return call(*arguments)
+                except RowError as error:
+                    raise error if rows is None else error.moved(rows[error.row]) from None
+        except TableError as error:
+            self._problems.append(Finding(kind, str(error), column, option))
+            return None
+
+
+def _check_name(frame: pl.DataFrame, name: str, what: str) -> bool:
+    check_names(frame.columns, [name], f"is named as the {what}")
+    return True
+
+
+def _profile_each(
+    frame: pl.DataFrame, model: TableModel, numbers: np.ndarray, attempt: _Attempts
+) -> list[Column]:
+    """Profile each column alone, so that a bad one does not hide the next."""
+    columns = []
+    for name in frame.columns:
+
+        def profile(name: str = name) -> Column:
+            alone = frame.select(name)
+            return profile_columns(alone, rare_level=model.rare_level, max_levels=model.max_levels)[0]
+
+        option = option_for("drop", name)
+        found = attempt("column", name, profile, rows=numbers, option=option)
+        if found is None:
+            found = {"name": name, "type": str(frame[name].dtype), "kind": "problem", "problem": True}
+            found |= {"missing": frame[name].null_count(), "treatment": "cannot be used: see below"}
+        columns.append(found)
+    return columns
+
+
+def _describe(frame: pl.DataFrame, columns: Sequence[Column]) -> list[dict[str, Any]]:
+    """Return what to show of each column."""
+    out = []
+    for column in columns:
+        series = frame[column["name"]]
+        known = series.is_not_null()
+        levels = None
+        with suppress(pl.exceptions.PolarsError):  # some nested types cannot be compared
+            levels = series.n_unique() - (series.null_count() > 0)
+        example = series[int(known.arg_max() or 0)] if known.any() else None
+        keys = ("name", "type", "kind", "missing", "treatment")
+        shown = {key: column[key] for key in keys}
+        out.append(
+            shown | {"levels": levels, "example": None if example is None else str(example)[:40]}
+        )
+    return out
+
+
+def _about_labels(labels: Labels | None, in_use: np.ndarray, asked: Any) -> dict[str, Any]:
+    if labels is None:
+        return {}
+    ups = int(labels.positive[labels.known].sum())
+    equal = 2 * ups == int(labels.known.sum())
+    why = "the rarer label" if not equal else "both labels are equally frequent, and it comes last"
+    return {
+        "positive": labels.positive_label,
+        "negative": labels.negative_label,
+        "why_positive": why if asked is None else "as requested",
+        "positives": int(labels.positive[in_use].sum()),
+    }
+
+
+def _folds(
+    model: TableModel,
+    labels: Labels,
+    in_use: np.ndarray,
+    groups: pl.Series | None,
+    times: np.ndarray | None,
+    time: str | None,
+) -> Any:
+    codes = None if groups is None else group_codes(groups)[in_use]
+    if times is not None:
+        return later_rows(times[in_use], labels.positive[in_use], codes, str(time))
+    return make_folds(model.cv, model.random_state, labels, in_use, codes)
+
+
+def _plan(model: TableModel, frame: pl.DataFrame, columns: Sequence[Column], folds: Any) -> Any:
+    """Plan the fit from the features of some rows, repeated to the length of the table."""
+    some = frame.gather_every(max(1, frame.height // _PLAN_ROWS)).head(_PLAN_ROWS)
+    made = features(make_preprocessor(columns), normal_frame(some, columns))
+    return make_search(model, folds).plan(np.resize(made, (frame.height, made.shape[1])))
