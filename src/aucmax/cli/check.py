@@ -102,5 +102,7 @@ def time_sentence(seconds: float) -> str:
     >>> time_sentence(90)
     'Training will take about 90 s on this machine.'
     """
+    if seconds < 1.5:
+        return "Training will take about a second on this machine."
     text = f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
     return f"Training will take about {text} on this machine."

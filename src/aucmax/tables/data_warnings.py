@@ -82,7 +82,7 @@ def _few_rows(positive: np.ndarray) -> list[Finding]:
             "few rows",
             f"Only {fewer} rows are {which}. If the AUC is {_USUAL_AUC:.2f}, its 95 % interval "
             f"goes from {low:.2f} to {high:.2f}: small differences between models mean nothing. "
-            f"Collect more {which} rows; 100 narrow the interval to {_width(100, max(ups, downs)):.2f}.",
+            f"With 100 {which} rows it would be {_width(100, max(ups, downs)):.2f} wide.",
         )
     ]
 
