@@ -50,7 +50,7 @@ def test_drift_is_said_with_the_numbers_of_both_tables(model):
     found = {each.column: each.sentence for each in model.drift(table)}
     median = people()["age"].median()
     assert f"its median is {table['age'].median():g} here and {median:g} in training" in found["age"]
-    assert "'gold' is in 100% of the rows here, and in 1" in found["plan"]
+    assert "'gold' is in 100% of the rows here, and in 7%" in found["plan"]
     assert "no value in 100% of the rows here, and in 0%" in found["years"]
     assert "is true in 100% of the rows here, and in 4" in found["member"]
 

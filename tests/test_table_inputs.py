@@ -120,7 +120,9 @@ def test_keys_that_are_absent_are_missing_values(tmp_path):
 
 
 def test_other_encodings_are_named(place, capsys):
-    text = "name,x,left\n" + "".join(f"Zoë{i % 3},{i},{'yes' if i > 50 else 'no'}\n" for i in range(80))
+    text = "name,x,left\n" + "".join(
+        f"Zoë{i % 3},{i / 2},{'yes' if i > 50 else 'no'}\n" for i in range(80)
+    )
     (place / "l.csv").write_bytes(text.encode("latin-1"))
     assert run(place, f"train l.csv {FIT}")[0] == 2
     assert "--encoding latin-1" in capsys.readouterr().err

@@ -30,6 +30,8 @@ Target = Annotated[Text, Option(help="The column with the labels; by default the
 Force = Annotated[bool, Option("--force", help="Replace the output if it exists.")]
 Json = Annotated[bool, Option("--json", help="Print the results as JSON.")]
 _KERNELS = "rbf, laplacian, rbf+laplacian, polynomial or linear; by default tuned."
+_LANDMARKS = "Number of landmarks; by default it grows with the rows."
+_WIDTHS = "Number of kernel widths to cross-validate; by default tuned."
 _TIME = "Seconds for reading, tuning and fitting; then the best model so far is saved."
 _AIMS = "Aim of the threshold: cost=5, precision=0.8, recall=0.9, fpr=0.05 or top=5%."
 _MEMORY = "Memory for fitting, such as 4GB; by default four fifths of what is free."
@@ -81,14 +83,10 @@ def train(
     time: Time = None,
     encoding: Encoding = None,
     sheet: Sheet = None,
-    landmarks: Annotated[
-        Number, Option(min=2, help="Number of landmarks; by default it grows with the rows.")
-    ] = None,
+    landmarks: Annotated[Number, Option(min=2, help=_LANDMARKS)] = None,
     solver: Annotated[str, Option(help="newton is exact, sgd is faster on very many rows.")] = "newton",
     kernel: Annotated[str, Option(help=_KERNELS)] = "auto",
-    gammas: Annotated[
-        Number, Option(min=1, help="Number of kernel widths to cross-validate; by default tuned.")
-    ] = None,
+    gammas: Annotated[Number, Option(min=1, help=_WIDTHS)] = None,
     preset: Annotated[Text, Option(help="paper: use the paper's settings, and tune only C.")] = None,
     effort: Annotated[float, Option(min=0.01, help="Effort of tuning: 4 thorough, 0.1 quick.")] = 1.0,
     folds: Annotated[int, Option(min=2, help="Folds of cross-validation.")] = 3,
@@ -108,8 +106,7 @@ def train(
         table,
         target,
         output,
-        encoding=encoding,
-        sheet=sheet,
+        reading={"encoding": encoding, "sheet": sheet},
         force=force,
         as_json=as_json,
         dry_run=dry_run,

@@ -68,10 +68,10 @@ def _expanded(path: Path) -> list[Path]:
 @contextmanager
 def _standard_input() -> Iterator[Path]:
     """Copy standard input to a file, because a table is read more than once."""
-    stream = getattr(sys.stdin, "buffer", sys.stdin)
     if sys.stdin is None or sys.stdin.isatty():
         raise TableError("- stands for standard input, but nothing is piped into the command.")
     with tempfile.TemporaryDirectory(prefix="aucmax-") as folder:
+        stream = sys.stdin.buffer
         start = stream.read(65536)
         if not start.strip():
             raise TableError(

@@ -20,27 +20,30 @@ def run_train(
     target: str,
     output: Path,
     *,
-    encoding: str | None,
-    sheet: str | None,
+    reading: dict[str, str | None],
     force: bool,
     as_json: bool,
     dry_run: bool,
-    gammas: int | None,
     machine: dict[str, Any],
     **params: Any,
 ) -> None:
     """Fit and save a model; print how each column was prepared and how well the model ranks.
 
-    ``machine`` has parameters of the kernel classifier, ``params`` those of :func:`fit_table`.
+    ``reading`` has the encoding and the sheet, ``machine`` parameters of the kernel classifier, and
+    ``params`` those of :func:`fit_table` and the number of ``gammas``.
     """
+    gammas = params.pop("gammas")
     if dry_run and as_json:
         raise ValueError("--dry-run prints text only: leave out --json.")
     if not dry_run:
         check_output(output, *tables, force=force)
-    with table_files(tables, encoding=encoding, sheet=sheet) as files:
-        opened = read_while_importing(
-            files, lambda opened: as_json or dry_run or say(first_line(opened, tables, target))
-        )
+    with table_files(tables, **reading) as files:
+
+        def say_first_line(opened: OpenedTable) -> None:
+            if not (as_json or dry_run):
+                say(first_line(opened, tables, target))
+
+        opened = read_while_importing(files, say_first_line)
         from aucmax.estimators.kernel import KernelAUCClassifier
         from aucmax.estimators.search import KernelAUCClassifierCV
         from aucmax.tables.fit_table_file import plan_table

@@ -212,13 +212,6 @@ class NystroemFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         """The map for weights over kernel values, which need no projection."""
         return LandmarkMap(self.landmarks_, self.spec, Projection([], []))
 
-    def without_projections(self) -> NystroemFeatures:
-        """Return a copy without the projections, which :attr:`map` computes again when it is used."""
-        other = copy(self)
-        for name in ("projections_", "places_"):
-            other.__dict__.pop(name, None)
-        return other
-
     @property
     def spec(self) -> KernelSpec:
         """The kernel with its learnt bandwidth."""
@@ -279,6 +272,14 @@ class NystroemFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         tags.target_tags.required = self._of_classes
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+def without_projections(features: Any) -> Any:
+    """Return a copy of a map without its projections, which ``map`` computes again when it is used."""
+    other = copy(features)
+    for name in ("projections_", "places_"):
+        other.__dict__.pop(name, None)
+    return other
 
 
 def _own_points(landmarks: Any, rows: Rows) -> Array:

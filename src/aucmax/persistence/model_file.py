@@ -208,11 +208,13 @@ def _without_projections(model: Any) -> Any:
     Scores come from weights over kernel values. What needs the projection, such as the map's
     ``transform``, decomposes the kernel of the landmarks again.
     """
+    from aucmax.features.nystroem import without_projections  # with scikit-learn, which is slow
+
     slim = copy(model)
     if hasattr(getattr(model, "model_", None), "feature_map_"):  # of a TableModel
         slim.model_ = _without_projections(model.model_)
-    elif hasattr(getattr(model, "feature_map_", None), "without_projections"):
-        slim.feature_map_ = model.feature_map_.without_projections()
+    elif hasattr(model, "feature_map_"):
+        slim.feature_map_ = without_projections(model.feature_map_)
     return slim
 
 

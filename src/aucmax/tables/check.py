@@ -183,36 +183,20 @@ def check_opened(
     attempt = _Attempts(opened, problems)
 
     # 1) The columns that are named
-    present = {}
-    for what, name in named.items():
-        if name is not None and attempt(what, name, _check_name, frame, name, what):
-            present[what] = name
-    attempt("drop", None, check_names, frame.columns, drop, "drop names")
+    present = _named_columns(frame, named, drop, attempt)
     target = str(named["target"])
-    if target in drop:
-        problems.append(Finding("drop", f"Column {target!r} cannot be both the target and dropped."))
 
     # 2) The rows in use
-    labels = weights = times = None
-    if "target" in present:
-        labels = attempt("target", target, two_labels, frame[target], model.positive, target)
-    if "weight" in present:
-        weights = attempt("weight", present["weight"], row_weights, frame[present["weight"]])
-    if "time" in present:
-        times = attempt("time", present["time"], row_times, frame[present["time"]])
-    in_use = np.ones(frame.height, bool) if labels is None else labels.known.copy()
-    if weights is not None:
-        in_use &= weights > 0
-    rows = frame.drop(
-        [*present.values(), *(name for name in drop if name in frame.columns)], strict=False
-    )
+    labels, times, in_use = _rows_in_use(frame, model, present, attempt)
+    others = [name for name in frame.columns if name not in {*present.values(), *drop}]
+    rows = frame.select(others)
     rows = rows if in_use.all() else rows.filter(pl.Series(in_use))
 
     # 3) What each column is taken for
     columns = _profile_each(rows, model, np.flatnonzero(in_use), attempt)
-    used_columns = [column for column in columns if "problem" not in column]
-    if not used(used_columns) and not problems:
-        attempt("no columns", None, make_preprocessor, used_columns)
+    usable = [column for column in columns if "problem" not in column]
+    if not used(usable) and not problems:
+        attempt("no columns", None, make_preprocessor, usable)
 
     # 4) Splits and warnings
     found_warnings = list[Finding]()
@@ -224,7 +208,7 @@ def check_opened(
         )
         ups = labels.positive[in_use]
         if ups.any() and not ups.all():
-            found_warnings += warn_about_table(rows, ups, used_columns, target)
+            found_warnings += warn_about_table(rows, ups, usable, target)
     if "time" not in present:
         found_warnings += warn_about_time(frame, list(present.values()))
     found = TableCheck(
@@ -236,7 +220,7 @@ def check_opened(
         problems=problems,
         warnings=found_warnings,
     )
-    return found, None if problems else PlannedFit(model, rows, used_columns, folds)
+    return found, None if problems else PlannedFit(model, rows, usable, folds)
 
 
 class _Attempts:
@@ -267,6 +251,42 @@ class _Attempts:
         except TableError as error:
             self._problems.append(Finding(kind, str(error), column, option))
             return None
+
+
+def _named_columns(
+    frame: pl.DataFrame, named: dict[str, str | None], drop: Sequence[str], attempt: _Attempts
+) -> dict[str, str]:
+    """Return the columns of target, weight, group and time that the table has."""
+    present = {}
+    for what, name in named.items():
+        if name is not None and attempt(what, name, _check_name, frame, name, what):
+            present[what] = name
+    attempt("drop", None, _check_drop, frame, drop, named["target"])
+    return present
+
+
+def _rows_in_use(
+    frame: pl.DataFrame, model: TableModel, present: dict[str, str], attempt: _Attempts
+) -> tuple[Labels | None, np.ndarray | None, np.ndarray]:
+    """Return the labels, the times, and which rows have a label and a weight above 0."""
+    labels = weights = times = None
+    if "target" in present:
+        name = present["target"]
+        labels = attempt("target", name, two_labels, frame[name], model.positive, name)
+    if "weight" in present:
+        weights = attempt("weight", present["weight"], row_weights, frame[present["weight"]])
+    if "time" in present:
+        times = attempt("time", present["time"], row_times, frame[present["time"]])
+    in_use = np.ones(frame.height, bool) if labels is None else labels.known.copy()
+    if weights is not None:
+        in_use &= weights > 0
+    return labels, times, in_use
+
+
+def _check_drop(frame: pl.DataFrame, drop: Sequence[str], target: str | None) -> None:
+    check_names(frame.columns, drop, "drop names")
+    if target in drop:
+        raise TableError(f"Column {target!r} cannot be both the target and dropped.")
 
 
 def _check_name(frame: pl.DataFrame, name: str, what: str) -> bool:

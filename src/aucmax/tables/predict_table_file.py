@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from itertools import chain, repeat
@@ -67,15 +66,13 @@ def predict_table(
 ) -> Predicted:
     """Score the rows of a file of any length, and write score, probability, label and rank of each.
 
-    Returns their number as ``rows``, as ``unseen`` sentences on values that are new to the model, and
-    as ``drift`` the columns that differ from the training table.
+    Returns :class:`Predicted`.
 
     Parameters
     ----------
     model : fitted TableModel
     table : path
-        A CSV, TSV, JSON lines, Parquet, Arrow, LIBSVM or Excel file, compressed or not, with the
-        model's columns.
+        A file that ``read_table`` reads, with the model's columns.
     output : path or binary stream
         A file whose name ends in .csv, .tsv, .parquet, .arrow or .feather. An existing file is replaced
         when all rows have been written. A stream receives comma-separated text.
@@ -106,8 +103,7 @@ def predict_table(
         output = Path(output)
         check_ending(output)
     line: Progress = _Silent() if progress is None else progress
-    unseen: UnseenCounts = Counter()
-    sample = RowSample()
+    unseen, sample = UnseenCounts(), RowSample()
     columns, count = list(dict.fromkeys(keep)), 0
     with _writer(output, line) as write:
         line.part("scoring", expected_rows, of_rows=True)
