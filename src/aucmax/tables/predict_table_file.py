@@ -66,8 +66,6 @@ def predict_table(
 ) -> Predicted:
     """Score the rows of a file of any length, and write score, probability, label and rank of each.
 
-    Returns :class:`Predicted`.
-
     Parameters
     ----------
     model : fitted TableModel
@@ -100,8 +98,7 @@ def predict_table(
     (200, ['score', 'probability', 'label', 'rank'])
     """
     if isinstance(output, str | Path):
-        output = Path(output)
-        check_ending(output)
+        check_ending(output := Path(output))
     line: Progress = _Silent() if progress is None else progress
     unseen, sample = UnseenCounts(), RowSample()
     columns, count = list(dict.fromkeys(keep)), 0
