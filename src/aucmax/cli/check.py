@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
 from pathlib import Path
@@ -28,7 +28,7 @@ def run_check(
 ) -> None:
     """Check a table and print what was found; the exit code is 2 if there are problems."""
     with table_files(tables, encoding=encoding, sheet=sheet) as files:
-        opened = read_while_importing(files)
+        opened = _read_while_importing(files)
         from aucmax.cli import inputs_outputs as io
         from aucmax.tables.check import add_estimate, check_opened
 
@@ -49,23 +49,15 @@ def run_check(
         raise SystemExit(2)
 
 
-def read_while_importing(
-    files: Sequence[Path], when_read: Callable[[OpenedTable], Any] | None = None
-) -> OpenedTable:
-    """Read tables, and import scikit-learn, which the next step needs, at the same time.
+def open_tables(files: Sequence[Path]) -> OpenedTable:
+    """Read a file, or several as one table."""
+    return open_table(files[0] if len(files) == 1 else list(files))
 
-    ``when_read`` is called as soon as the tables are read, even if the import takes longer.
-    """
-    table: Any = files[0] if len(files) == 1 else list(files)
 
-    def read() -> OpenedTable:
-        opened = open_table(table)
-        if when_read is not None:
-            when_read(opened)
-        return opened
-
+def _read_while_importing(files: Sequence[Path]) -> OpenedTable:
+    """Read tables while scikit-learn, which the next step needs, is imported."""
     with ThreadPoolExecutor(1) as reader:
-        reading = reader.submit(read)
+        reading = reader.submit(open_tables, files)
         import_module("aucmax.tables.check")
         return reading.result()
 

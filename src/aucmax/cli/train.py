@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from aucmax.cli.check import first_line, print_check, read_while_importing, time_sentence
+from aucmax.cli.check import first_line, open_tables, print_check, time_sentence
 from aucmax.cli.remarks import check_output, say
 from aucmax.cli.table_inputs import table_files
 from aucmax.reading.opened import OpenedTable
@@ -38,12 +38,9 @@ def run_train(
     if not dry_run:
         check_output(output, *tables, force=force)
     with table_files(tables, **reading) as files:
-
-        def say_first_line(opened: OpenedTable) -> None:
-            if not (as_json or dry_run):
-                say(first_line(opened, tables, target))
-
-        opened = read_while_importing(files, say_first_line)
+        opened = open_tables(files)
+        if not (as_json or dry_run):  # before scikit-learn is imported, which takes a second or more
+            say(first_line(opened, tables, target))
         from aucmax.estimators.kernel import KernelAUCClassifier
         from aucmax.estimators.search import KernelAUCClassifierCV
         from aucmax.tables.fit_table_file import plan_table

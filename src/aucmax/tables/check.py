@@ -134,7 +134,7 @@ def check_table(
     >>> table = pl.DataFrame(
     ...     {
     ...         "age": [20 + i % 50 for i in rows],
-    ...         "day": ["2024-01-31"] * 100,
+    ...         "day": [f"2024-01-{1 + i % 31}" for i in rows],
     ...         "closed": [i % 4 == 0 for i in rows],
     ...         "left": ["no" if i % 4 else "yes" for i in rows],
     ...     }

@@ -208,8 +208,17 @@ def _contradictions(
 
 def is_fine(frame: pl.DataFrame, columns: Sequence[Column]) -> bool:
     """Return whether a number has so many values that two rows are hardly equal by chance."""
-    numbers = used(columns, ["number"])
-    return any(frame[each["name"]].n_unique() > _FINE * frame.height for each in numbers)
+    least = _FINE * frame.height
+    numbers = (frame[each["name"]] for each in used(columns, ["number"]))
+    return any(_room(series) > least and series.n_unique() > least for series in numbers)
+
+
+def _room(series: pl.Series) -> float:
+    """Return how many values a column can have at most, which is quick to find."""
+    if not series.dtype.is_integer():
+        return float("inf")
+    low, high = series.min(), series.max()
+    return high - low + 1 if isinstance(low, int) and isinstance(high, int) else 0
 
 
 # --- rows over time
@@ -218,7 +227,8 @@ def is_fine(frame: pl.DataFrame, columns: Sequence[Column]) -> bool:
 def warn_about_time(frame: pl.DataFrame, ignored: Sequence[str]) -> list[Finding]:
     """Suggest a split by time if a column holds times, because the rows are split at random."""
     for series in frame:
-        if series.name not in ignored and is_time(series):
+        splits = not series.null_count() and series.name not in ignored
+        if splits and is_time(series) and series.n_unique() > 1:
             return [
                 Finding(
                     "time column",
