@@ -20,7 +20,7 @@ from tests.test_table_commands import run
         ("datasets ftech usps", "No such command ftech: did you mean fetch?"),
         ("zzz", "No such command zzz: see aucmax --help."),
         ("train t.csv", "train needs --target: the column with the labels."),
-        ("predict m", "predict needs TABLE: a CSV, TSV, Parquet"),
+        ("predict m", "predict needs TABLE: a CSV, TSV, JSON lines"),
         ("info", "info needs MODEL: a model file written by aucmax train."),
         ("train t.csv --target", "--target needs a value after it."),
         ("demo --json=yes", "--json takes no value."),

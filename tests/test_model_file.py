@@ -167,7 +167,7 @@ def test_a_model_of_a_table_is_kept_whole(calibration, tmp_path):
 
 def test_the_manifest_says_what_made_the_model(one, tmp_path):
     manifest = read_manifest(one)
-    assert manifest["format"] == 2
+    assert manifest["format"] == 3
     assert manifest["kind"] == "KernelAUCClassifier"
     assert manifest["classes"] == ["no", "yes"]
     assert manifest["training"] == {"random_state": 0}
@@ -261,7 +261,7 @@ def test_what_is_no_model_file_is_said_so(read, tmp_path):
 
 def test_a_newer_format_asks_for_an_upgrade(one):
     held = parts(one)
-    manifest = {**json.loads(held["manifest.json"]), "format": 3}
+    manifest = {**json.loads(held["manifest.json"]), "format": 4}
     for other in (
         {"model.skops": held["model.skops"]},
         {"model.npz": b"PK", "more/landmarks.bin": b""},
@@ -269,7 +269,7 @@ def test_a_newer_format_asks_for_an_upgrade(one):
         write(one, {"manifest.json": json.dumps(manifest), **other})
         for read in (load_model, read_manifest):
             with pytest.raises(
-                ModelFileError, match=r"format 3, .* up to 2: upgrade with `pip install"
+                ModelFileError, match=r"format 4, .* up to 3: upgrade with `pip install"
             ):
                 read(one)
 

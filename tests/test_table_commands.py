@@ -229,7 +229,8 @@ def test_a_warning_is_one_sentence(place, capsys):
         warnings.simplefilter("always")
         code, _ = run(place, "train train.csv --target left --landmarks 2000 --gammas 1 -o w.aucmax")
     assert code == 0
-    assert capsys.readouterr().err.startswith("aucmax: n_landmarks=2000 is more than")
+    said = [line for line in capsys.readouterr().err.splitlines() if line.startswith("aucmax: ")]
+    assert said[0].startswith("aucmax: n_landmarks=2000 is more than")
 
 
 def test_predict_takes_columns_in_any_order_with_others_between(place, tmp_path):
@@ -380,8 +381,9 @@ def test_mistakes_in_training_are_one_sentence_each(place, tmp_path, capsys, arg
     assert code == 2
     assert told == ""
     assert said in error.replace("\n", " ")
-    assert error.startswith("aucmax: ")
-    assert len(error.strip().splitlines()) == 1
+    *first, last = error.strip().splitlines()
+    assert last.startswith("aucmax: ")
+    assert len(first) <= 1  # on the table, as soon as it is read
     assert (tmp_path / "model.aucmax").read_bytes() == before  # nothing is overwritten
 
 

@@ -184,7 +184,7 @@ BAD_FILES = {
     "latin-1": (
         "t.csv",
         "a,b\n1,x\n2,é\n".encode("latin-1"),
-        r"UTF-8 text: line 3 has the byte 0xe9.*iconv",
+        r"UTF-8 text: line 3 has the byte 0xe9.*--encoding latin-1",
     ),
     "latin-1 header": ("t.csv", "a,é\n1,x\n".encode("latin-1"), "line 1 has the byte 0xe9"),
     "utf-16": ("t.csv", "a,b\n1,x\n".encode("utf-16"), "is UTF-16 text"),
@@ -192,7 +192,7 @@ BAD_FILES = {
     "no header": ("t.csv", "1,2\n3,4\n", "begins with a row of numbers"),
     "parquet by another name": ("t.csv", b"PAR1xxxx", "is a Parquet file"),
     "excel by another name": ("t.csv", b"PK\x03\x04xxxx", "Excel"),
-    "unknown ending": ("t.xlsx", b"PK", r"no ending of a known format.*\.csv"),
+    "unknown ending": ("t.sav", b"PK", r"no ending of a known format.*\.csv"),
     "cut off": ("t.csv.gz", gzip.compress(b"a,b\n" + b"1,2\n" * 9000)[:-20], "cut off or damaged"),
     "cut off zst": ("t.csv.zst", b"\x28\xb5\x2f\xfd\x00\x01", "cut off or damaged"),
     "no parquet": ("t.parquet", b"no such thing", "is not a valid Parquet file"),

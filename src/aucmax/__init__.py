@@ -25,6 +25,7 @@ _HOMES = {
     "explain": "aucmax.inspection.explanation",
     "TableFeatures": "aucmax.tables",
     "TableModel": "aucmax.tables",
+    "check_table": "aucmax.tables",
     "fit_table": "aucmax.tables",
     "predict_table": "aucmax.tables",
     "with_threshold": "aucmax.tables",
@@ -52,6 +53,7 @@ __all__ = [
     "SOLAMClassifier",
     "TableFeatures",
     "TableModel",
+    "check_table",
     "explain",
     "fit_table",
     "load_model",
@@ -80,7 +82,14 @@ if TYPE_CHECKING:
     from aucmax.persistence.onnx_export import to_onnx
     from aucmax.report import write_report
     from aucmax.rows.sources import row_blocks
-    from aucmax.tables import TableFeatures, TableModel, fit_table, predict_table, with_threshold
+    from aucmax.tables import (
+        TableFeatures,
+        TableModel,
+        check_table,
+        fit_table,
+        predict_table,
+        with_threshold,
+    )
 
 
 def __getattr__(name: str) -> Any:

@@ -25,7 +25,6 @@ app = typer.Typer(
     cls=Commands,
     help="Train models that rank: exact all-pairs AUC with kernels.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
 )
 app.add_typer(commands_app)

@@ -15,47 +15,104 @@ Amount = float | None
 File = Path | None
 Names = list[str] | None
 Model = Annotated[Path, Argument(help="A model file written by aucmax train.", metavar="MODEL")]
-_FORMATS = "A CSV, TSV, Parquet, Arrow or LIBSVM file; also .gz, .bz2, .xz and .zst."
+_FORMATS = "A CSV, TSV, JSON lines, Parquet, Arrow, LIBSVM or Excel file, also packed; - is stdin."
+_SEVERAL = f"{_FORMATS} Several files, or a pattern in quotes, need the same columns."
 Table = Annotated[Path, Argument(help=_FORMATS, metavar="TABLE")]
+Tables = Annotated[list[Path], Argument(help=_SEVERAL, metavar="TABLE")]
+Encoding = Annotated[Text, Option(help="Encoding of text that is not UTF-8, such as latin-1.")]
+Sheet = Annotated[Text, Option(help="The sheet of an Excel file, if it has several.")]
+Labels = Annotated[str, Option(help="The column with the labels.")]
+_POSITIVE = "The label to rank high; by default 1 of 0 and 1, else the rarer one."
+Positive = Annotated[Text, Option(help=_POSITIVE)]
+Drop = Annotated[Names, Option(help="A column to leave out; may be repeated.")]
+Category = Annotated[Names, Option(help="A column of categories; may be repeated.")]
+Numbers = Annotated[Names, Option(help="A column of numbers; may be repeated.")]
+Dates = Annotated[Names, Option(help="A column of dates; may be repeated.")]
+_IDS = "A column that identifies rows, to leave out; may be repeated."
+Ids = Annotated[Names, Option("--id", help=_IDS)]
+_LEVELS = "The most one-hot features of a category; rarer levels are pooled."
+Levels = Annotated[int, Option(min=2, help=_LEVELS)]
+Weight = Annotated[Text, Option(help="A column with the weight of each row.")]
+Group = Annotated[Text, Option(help="A column with groups of rows to hold out together.")]
+Time = Annotated[Text, Option(help="A column with times: the latest quarter of the rows is held out.")]
 Target = Annotated[Text, Option(help="The column with the labels; by default the model's target.")]
 Force = Annotated[bool, Option("--force", help="Replace the output if it exists.")]
 Json = Annotated[bool, Option("--json", help="Print the results as JSON.")]
 _KERNELS = "rbf, laplacian, rbf+laplacian, polynomial or linear; by default tuned."
 _LANDMARKS = "Number of landmarks; by default it grows with the rows."
-_GAMMAS = "Number of kernel widths to cross-validate; by default tuned."
+_WIDTHS = "Number of kernel widths to cross-validate; by default tuned."
 _TIME = "Seconds for reading, tuning and fitting; then the best model so far is saved."
 _AIMS = "Aim of the threshold: cost=5, cost=500:20, precision=0.8, recall=0.9, fpr=0.05 or top=5%."
 _MEMORY = "Memory for fitting, such as 4GB; by default four fifths of what is free."
-_POSITIVE = "The label to rank high; by default 1 of 0 and 1, else the rarer one."
-_IDS = "A column that identifies rows, to leave out; may be repeated."
-_LEVELS = "The most one-hot features of a category; rarer levels are pooled."
-_SCORES = "A CSV, TSV, Parquet or Arrow file to write; by default CSV is printed."
 _TOP = "Label exactly this many rows positive, such as 500 or 5%, from the highest score down."
 _EXPLAIN = "Name this many columns that raise and that lower each score most."
 CostMiss = Annotated[Amount, Option(min=0.0, help="What a missed positive costs.")]
 CostAlarm = Annotated[Amount, Option(min=0.0, help="What a false alarm costs; by default 1.")]
 CostColumn = Annotated[Text, Option(help="A column with the cost of missing each row.")]
+_SCORES = "A CSV, TSV, Parquet or Arrow file to write; by default, and for -, CSV is printed."
+_FAIL = "End with exit code 3 if columns differ from the training table."
+FailOnDrift = Annotated[bool, Option("--fail-on-drift", help=_FAIL)]
 _RIVAL = "A model file, or a rival: logistic, nystroem, forest, lightgbm or xgboost."
+
+
+@commands_app.command(epilog="Example: aucmax check customers.csv --target churned")
+def check(
+    table: Tables,
+    target: Labels,
+    positive: Positive = None,
+    drop: Drop = None,
+    category: Category = None,
+    number: Numbers = None,
+    date: Dates = None,
+    id_column: Ids = None,
+    max_levels: Levels = 50,
+    weight: Weight = None,
+    group: Group = None,
+    time: Time = None,
+    folds: Annotated[int, Option(min=2, help="Folds of cross-validation.")] = 3,
+    encoding: Encoding = None,
+    sheet: Sheet = None,
+    as_json: Json = False,
+) -> None:
+    """Show what train will do with a table: columns, problems, warnings and time."""
+    from aucmax.cli.check import run_check
+
+    said = {"drop": drop, "category": category, "number": number, "date": date, "id": id_column}
+    run_check(
+        table,
+        target,
+        named={"weight": weight, "group": group, "time": time},
+        encoding=encoding,
+        sheet=sheet,
+        as_json=as_json,
+        positive=positive,
+        **{option: names or () for option, names in said.items()},
+        max_levels=max_levels,
+        cv=folds,
+    )
 
 
 @commands_app.command(epilog="Example: aucmax train customers.csv --target churned -o churn.aucmax")
 def train(
-    table: Table,
-    target: Annotated[str, Option(help="The column with the labels.")],
+    table: Tables,
+    target: Labels,
     output: Annotated[Path, Option("--output", "-o", help="The file to write.")] = Path("model.aucmax"),
-    positive: Annotated[Text, Option(help=_POSITIVE)] = None,
-    drop: Annotated[Names, Option(help="A column to leave out; may be repeated.")] = None,
-    category: Annotated[Names, Option(help="A column of categories; may be repeated.")] = None,
-    number: Annotated[Names, Option(help="A column of numbers; may be repeated.")] = None,
-    date: Annotated[Names, Option(help="A column of dates; may be repeated.")] = None,
-    id_column: Annotated[Names, Option("--id", help=_IDS)] = None,
-    max_levels: Annotated[int, Option(min=2, help=_LEVELS)] = 50,
-    weight: Annotated[Text, Option(help="A column with the weight of each row.")] = None,
-    group: Annotated[Text, Option(help="A column with groups of rows to hold out together.")] = None,
+    positive: Positive = None,
+    drop: Drop = None,
+    category: Category = None,
+    number: Numbers = None,
+    date: Dates = None,
+    id_column: Ids = None,
+    max_levels: Levels = 50,
+    weight: Weight = None,
+    group: Group = None,
+    time: Time = None,
+    encoding: Encoding = None,
+    sheet: Sheet = None,
     landmarks: Annotated[Number, Option(min=2, help=_LANDMARKS)] = None,
     solver: Annotated[str, Option(help="newton is exact, sgd is faster on very many rows.")] = "newton",
     kernel: Annotated[str, Option(help=_KERNELS)] = "auto",
-    gammas: Annotated[Number, Option(min=1, help=_GAMMAS)] = None,
+    gammas: Annotated[Number, Option(min=1, help=_WIDTHS)] = None,
     preset: Annotated[Text, Option(help="paper: use the paper's settings, and tune only C.")] = None,
     effort: Annotated[float, Option(min=0.01, help="Effort of tuning: 4 thorough, 0.1 quick.")] = 1.0,
     folds: Annotated[int, Option(min=2, help="Folds of cross-validation.")] = 3,
@@ -76,6 +133,7 @@ def train(
         table,
         target,
         output,
+        reading={"encoding": encoding, "sheet": sheet},
         force=force,
         as_json=as_json,
         dry_run=dry_run,
@@ -84,6 +142,7 @@ def train(
         max_levels=max_levels,
         weight=weight,
         group=group,
+        time=time,
         gammas=3 if gammas is None and (solver == "sgd" or kernel == "polynomial") else gammas,
         machine={
             "n_landmarks": "auto" if landmarks is None else landmarks,
@@ -113,40 +172,30 @@ def predict(
     top: Annotated[Text, Option(help=_TOP)] = None,
     explain: Annotated[int, Option(min=0, help=_EXPLAIN)] = 0,
     rows: Annotated[int, Option(min=1, help="Rows in memory at a time.")] = 100_000,
+    encoding: Encoding = None,
+    sheet: Sheet = None,
+    fail_on_drift: FailOnDrift = False,
     force: Force = False,
     as_json: Json = False,
 ) -> None:
     """Score the rows of a table of any length: score, probability, label and rank."""
-    import sys
+    from aucmax.cli.predict import run_predict
 
-    from aucmax.cli import inputs_outputs as io
-    from aucmax.cli.status_line import rows_expected, status_line
-    from aucmax.tables.predict_table_file import Wanted, check_ending, parse_top, write_predictions
-
-    wanted = Wanted(tuple(dict.fromkeys(id_column or ())), rank, parse_top(top), explain)
-    if output is not None:
-        io.check_output(output, model, table, force=force)
-        check_ending(output)
-    elif as_json:
-        raise ValueError("--json needs --output, because the scores would be printed among the JSON.")
-    loaded = io.table_model(model)
-    mixed = output is None and sys.stdout.isatty()  # scores and progress on one terminal
-    with io.naming_full_disk(output or "the scores"), status_line(quiet=mixed) as line:
-        done = write_predictions(
-            loaded,
-            table,
-            output or sys.stdout.buffer,
-            wanted,
-            batch_rows=rows,
-            progress=line,
-            expected_rows=rows_expected(table) if line.live else None,
-        )
-    for sentence in done.unseen:
-        io.say(sentence)
-    if as_json:
-        io.print_json({"output": output, "rows": done.rows, "unseen_values": done.unseen})
-    elif output is not None:
-        io.say(f"{done.rows:,} rows are in {output}.")
+    run_predict(
+        model,
+        table,
+        output,
+        encoding=encoding,
+        sheet=sheet,
+        force=force,
+        as_json=as_json,
+        fail_on_drift=fail_on_drift,
+        keep=id_column or (),
+        rank=rank,
+        top=top,
+        explain=explain,
+        batch_rows=rows,
+    )
 
 
 @commands_app.command(epilog="Example: aucmax evaluate churn.aucmax later.csv --by region --json")
@@ -158,6 +207,9 @@ def evaluate(
     cost_miss: CostMiss = None,
     cost_alarm: CostAlarm = None,
     cost_column: CostColumn = None,
+    encoding: Encoding = None,
+    sheet: Sheet = None,
+    fail_on_drift: FailOnDrift = False,
     as_json: Json = False,
 ) -> None:
     """Measure a model on rows with known labels: AUC, lift, calibration, threshold and costs."""
@@ -165,7 +217,17 @@ def evaluate(
     from aucmax.cli.evaluate import run_evaluate
 
     costs = CostOptions(cost_miss, cost_alarm, cost_column)
-    run_evaluate(model, table, target, by, costs, as_json)
+    run_evaluate(
+        model,
+        table,
+        target,
+        by=by,
+        costs=costs,
+        encoding=encoding,
+        sheet=sheet,
+        fail_on_drift=fail_on_drift,
+        as_json=as_json,
+    )
 
 
 @commands_app.command(epilog="Example: aucmax threshold churn.aucmax --aim recall=0.9 -o keen.aucmax")
@@ -249,13 +311,23 @@ def report(
         io.say(f"The report is in {output}: open it in a browser.")
 
 
-@commands_app.command(epilog="Example: aucmax info churn.aucmax")
-def info(model: Model, as_json: Json = False) -> None:
+@commands_app.command(epilog="Example: aucmax info churn.aucmax --card > churn.md")
+def info(
+    model: Model,
+    card: Annotated[bool, Option("--card", help="Print a model card in Markdown.")] = False,
+    as_json: Json = False,
+) -> None:
     """Show what a model file holds."""
     from aucmax.cli import inputs_outputs as io
+    from aucmax.persistence.model_card import model_card
     from aucmax.persistence.model_file import read_manifest
 
     manifest = read_manifest(model)
+    if card:
+        if as_json:
+            raise ValueError("--card prints Markdown only: leave out --json.")
+        print(model_card(io.table_model(model), manifest, model.name))
+        return
     if as_json:
         io.print_json(manifest)
         return

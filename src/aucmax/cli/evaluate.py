@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
 
 from aucmax.cli import inputs_outputs as io
 from aucmax.cli.decisions import CostOptions, cost_lines
+from aucmax.cli.predict import DRIFTED
 from aucmax.cli.rivals import RIVALS
 from aucmax.cli.status_line import Line, status_line, watched
+from aucmax.cli.table_inputs import name_of, table_file
 from aucmax.metrics import compare_roc_auc, roc_auc
 from aucmax.metrics.costs import ExpectedCost
 from aucmax.metrics.evaluation import Evaluation, evaluate
@@ -21,21 +24,33 @@ from aucmax.tables.columns import normal_frame
 from aucmax.tables.decisions import cost_at_threshold
 from aucmax.tables.evaluation_rows import EvaluationRows, evaluation_rows
 from aucmax.tables.model import TableModel
+from aucmax.tables.row_hashes import share_of_training_rows
 from aucmax.tables.table_features import training_features
 from aucmax.tables.target_encoding import TargetRows
 
 _MOST_GROUPS = 100  # of evaluate --by
 _RATES = ("precision", "recall", "fpr")
+_FEW_SHARED = 0.01  # a smaller share of rows that are in the training table too is not remarked on
 
 
 def run_evaluate(
-    path: Path, table: Path, target: str | None, by: str | None, costs: CostOptions, as_json: bool
+    path: Path,
+    table: Path,
+    target: str | None,
+    *,
+    by: str | None,
+    costs: CostOptions,
+    encoding: str | None,
+    sheet: str | None,
+    fail_on_drift: bool,
+    as_json: bool,
 ) -> None:
     """Measure a model on a table, and print all measures."""
     aim = costs.aim()
     model = io.table_model(path)
-    with status_line() as line:
-        rows = _score(model, table, target, line)
+    with table_file(table, encoding=encoding, sheet=sheet) as file, status_line() as line:
+        rows = _score(model, file, target, line, name_of([table]))
+        remarks = _compare_with_training(model, rows, line)
         line.part("measuring")
         weight = rows.weight if rows.weighted else None
         found = evaluate(rows.positive, rows.score, rows.probability, weight)
@@ -45,14 +60,16 @@ def run_evaluate(
         cost = None if aim is None else cost_at_threshold(model, aim, rows, by_row)
         groups = None if by is None else _groups(rows, by, cut.threshold, weight)
     if as_json:
-        results = {"source": rows.source, **found.to_dict(), "threshold": cut.to_dict()}
+        results = {"source": rows.source, **found.to_dict(), "threshold": cut.to_dict(), **remarks}
         results |= {} if cost is None else {"cost": cost.to_dict()}
         results |= {} if groups is None else {"by": by, "groups": [each.to_dict() for each in groups]}
         io.print_json(results)
-        return
-    _print_evaluation(found, cut, model, cost)
-    if groups is not None:
-        _print_groups(groups, str(by), rows.weighted)
+    else:
+        _print_evaluation(found, cut, model, cost)
+        if groups is not None:
+            _print_groups(groups, str(by), rows.weighted)
+    if remarks["drift"] and fail_on_drift:
+        raise SystemExit(DRIFTED)
 
 
 def _own_costs(model: TableModel) -> Aim | None:
@@ -139,15 +156,31 @@ def _print_evaluation(
         io.print_table(("probability from", "to", "mean", "rows", "observed"), bins, left=0)
 
 
-def _score(model: TableModel, table: Path, target: str | None, line: Line) -> EvaluationRows:
-    line.part(f"reading {table.name}")
+def _score(model: TableModel, table: Path, target: str | None, line: Line, name: str) -> EvaluationRows:
+    line.part(f"reading {name}")
     rows = evaluation_rows(watched(model, line), table, target)
     if rows.frame is not None:
         for sentence in model.unseen_values(rows.frame):
             line.say(sentence)
     if rows.source == "training table":
-        line.say(f"The model was trained on {table}, so its rows have the scores of held-out folds.")
+        line.say(f"The model was trained on {name}, so its rows have the scores of held-out folds.")
     return rows
+
+
+def _compare_with_training(model: TableModel, rows: EvaluationRows, line: Line) -> dict[str, Any]:
+    """Say which columns differ from the training table, and how many rows the model has seen there."""
+    if rows.frame is None or rows.source == "training table":
+        return {"drift": [], "rows_in_training": None}
+    drift = model.drift(rows.frame)
+    for each in drift:
+        line.say(each.sentence)
+    share = share_of_training_rows(model, rows.frame)
+    if share is not None and share > _FEW_SHARED:
+        line.say(
+            f"About {share:.0%} of the rows are in the training table too, so the AUC is too high. "
+            "Measure it on other rows."
+        )
+    return {"drift": [each.to_dict() for each in drift], "rows_in_training": share}
 
 
 def run_compare(
@@ -177,7 +210,8 @@ def run_compare(
             "compared."
         )
     with status_line() as line:
-        rows = _score(fitted[0], table, target, line)
+        rows = _score(fitted[0], table, target, line, table.name)
+        shares = [_compare_with_training(model, rows, line)["rows_in_training"] for model in fitted]
         scores = []
         for name, model in zip(names, models, strict=True):
             if model is None:
@@ -192,16 +226,22 @@ def run_compare(
         )
     if rows.weighted:
         io.say("The paired test ignores weights: each row counts once.")
-    _print_comparison(names, rows.positive, scores, as_json)
+    known = [share for share in shares if share is not None]
+    _print_comparison(names, rows.positive, scores, max(known, default=None), as_json)
 
 
 def _print_comparison(
-    names: tuple[str, str], positive: np.ndarray, scores: list[np.ndarray], as_json: bool
+    names: tuple[str, str],
+    positive: np.ndarray,
+    scores: list[np.ndarray],
+    shared: float | None,
+    as_json: bool,
 ) -> None:
     first, second = names
     found = compare_roc_auc(positive, *scores)
     if as_json:
-        io.print_json({"first": first, "second": second, "rows": len(positive), **found._asdict()})
+        about = {"first": first, "second": second, "rows": len(positive)}
+        io.print_json({**about, **found._asdict(), "rows_in_training": shared})
         return
     moved = {"by": found.difference, "by_low": found.low, "by_high": found.high}
     lines = [(f"AUC of {first}", f"{found.auc_a:.4f}"), (f"AUC of {second}", f"{found.auc_b:.4f}")]

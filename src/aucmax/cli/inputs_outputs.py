@@ -15,17 +15,14 @@ import polars as pl
 from rich.console import Console
 from rich.table import Table
 
+from aucmax.cli.remarks import check_output as check_output
+from aucmax.cli.remarks import say as say
 from aucmax.persistence.model_file import load_model
 from aucmax.runtime.json_values import json_ready
-from aucmax.runtime.output_files import FULL, check_folder, find_target
+from aucmax.runtime.output_files import FULL
 from aucmax.tables.model import TableModel
 
 _MOST_COLUMNS = 200  # of a table that are printed; a model file has all
-
-
-def say(sentence: str) -> None:
-    """Print a remark to standard error; standard output is for results only."""
-    Console(stderr=True, markup=False, highlight=False, soft_wrap=True).print(sentence)
 
 
 def print_json(results: Any) -> None:
@@ -46,7 +43,10 @@ def print_table(header: Sequence[str], lines: Iterable[Sequence[str]], left: int
 def print_columns(columns: Sequence[Mapping[str, Any]], *keys: str) -> None:
     """Print how each column of a table was prepared."""
     titles = {"name": "column", "treatment": "what was done"}
-    lines = ([str(column.get(key, "")) for key in keys] for column in columns[:_MOST_COLUMNS])
+    lines = (
+        ["" if column.get(key) is None else str(column[key]) for key in keys]
+        for column in columns[:_MOST_COLUMNS]
+    )
     print_table([titles.get(key, key) for key in keys], lines, left=len(keys))
     more = len(columns) - _MOST_COLUMNS
     if more > 0:
@@ -79,23 +79,6 @@ def table_model(path: Path) -> TableModel:
             "this command needs a model written by aucmax train."
         )
     return model
-
-
-def check_output(path: Path, *inputs: Path | None, force: bool) -> None:
-    """Refuse, before any work, an output that is an input, exists already or cannot be written."""
-    target = find_target(path)
-    if target is None:  # a device or a pipe
-        if not os.access(path, os.W_OK):
-            raise PermissionError(f"{path} is write-protected: name another output.")
-        return
-    check_folder(target)
-    if not os.access(target.parent, os.W_OK):
-        raise PermissionError(f"the folder {target.parent} is write-protected: name another output.")
-    for each in inputs:
-        if each is not None and each.exists() and path.exists() and path.samefile(each):
-            raise ValueError(f"{path} is an input and would be overwritten: name another output.")
-    if target.exists() and not force:
-        raise FileExistsError(f"{path} exists: add --force to replace it, or name another output.")
 
 
 @contextmanager

@@ -185,6 +185,11 @@ class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         """The fitted map as a value, whose methods take checked rows."""
         return FourierMap(self.frequencies_, self.offsets_)
 
+    @property
+    def kernel_map(self) -> FourierMap:
+        """The same map: weights are over its features."""
+        return self.map
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True

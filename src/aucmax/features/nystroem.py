@@ -173,6 +173,7 @@ class NystroemFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         The transformer stays unfitted; :meth:`with_gamma` returns a fitted one.
         """
         self.__dict__.pop("projections_", None)
+        self.__dict__.pop("rank_", None)
         rows = as_rows(check_rows(self, X))
         weight = check_weight(sample_weight, rows.shape[0])
         classes = self._checked_classes(y, rows.shape[0])
@@ -202,7 +203,14 @@ class NystroemFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     @property
     def map(self) -> LandmarkMap:
         """The fitted map as a value, whose methods take checked rows."""
+        if not hasattr(self, "projections_"):  # of a model file, which leaves them out
+            self._decompose()
         return LandmarkMap(self.landmarks_, self.spec, Projection(self.projections_, self.places_))
+
+    @property
+    def kernel_map(self) -> LandmarkMap:
+        """The map for weights over kernel values, which need no projection."""
+        return LandmarkMap(self.landmarks_, self.spec, Projection([], []))
 
     @property
     def spec(self) -> KernelSpec:
@@ -256,7 +264,7 @@ class NystroemFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             )
 
     def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "projections_")
+        return hasattr(self, "rank_")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -264,6 +272,14 @@ class NystroemFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         tags.target_tags.required = self._of_classes
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+def without_projections(features: Any) -> Any:
+    """Return a copy of a map without its projections, which ``map`` computes again when it is used."""
+    other = copy(features)
+    for name in ("projections_", "places_"):
+        other.__dict__.pop(name, None)
+    return other
 
 
 def _own_points(landmarks: Any, rows: Rows) -> Array:

@@ -33,12 +33,12 @@ class KernelMachine:
 
     def scores(self, rows: Rows) -> Array:
         """Return scores (n, k) before the threshold."""
-        fitted = self.feature_map.map
+        fitted = self.feature_map.kernel_map
         return fitted.linear(scale_rows(self.scaler, rows).astype(fitted.dtype), self.dual_coef.T)
 
     def gradients(self, points: Array) -> list[Array]:
         """Return the gradient of each score at scaled, dense rows (m, d), in float64."""
-        return self.feature_map.map.gradients(points.astype(np.float64), self.dual_coef)
+        return self.feature_map.kernel_map.gradients(points.astype(np.float64), self.dual_coef)
 
     def line_gradients(self, start: Array, step: Array, score: int) -> Array:
         """Return the mean gradient (m, d) of a score on lines between scaled, dense rows."""

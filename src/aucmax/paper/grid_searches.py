@@ -31,6 +31,7 @@ from aucmax.solvers.solam_grid import SOLAMGrid
 _C_PATIENCE, _GAMMA_PATIENCE = 3, 2
 
 Params = dict[str, float]
+Labelled = tuple[np.ndarray, np.ndarray]  # rows and their labels
 
 
 def _folds(seed: int) -> StratifiedKFold:
@@ -119,13 +120,13 @@ def _solam_aucs(
     """Return the held-out AUCs (folds, candidates); all settings of a fold share its blocks of rows."""
     sizes = np.array([(params["zeta"], params["radius"]) for params in candidates])
 
-    def score(some: np.ndarray, train: tuple[np.ndarray, ...], test: tuple[np.ndarray, ...]) -> Any:
+    def score(some: np.ndarray, train: Labelled, test: Labelled) -> Any:
         zeta, radius = some.T
         grid = SOLAMGrid(X.shape[1], X.dtype, zeta=zeta, radius=radius)
         rng = np.random.default_rng(learner.random_state)
         with one_blas_thread(), np.errstate(all="ignore"):
             for _ in range(learner.epochs):
-                grid.epoch(*train, rng)
+                grid.epoch(train[0], train[1], rng)
             scores = test[0] @ grid.coef.astype(X.dtype)
         finite = np.isfinite(scores).all(axis=0)  # steps of the others overflow
         return [

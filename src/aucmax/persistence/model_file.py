@@ -19,6 +19,7 @@ import warnings
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from copy import copy
 from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
@@ -36,8 +37,9 @@ from aucmax.runtime.zip_sizes import DeclaredSizeError, check_arrays
 __all__ = ["ModelFileError", "load_model", "read_manifest", "save_model"]
 
 #: The format that is written, and the latest that is read. Format 1, of version 0.1, ordered the
-#: classes of a TableModel differently and stored its columns one by one.
-FORMAT = 2
+#: classes of a TableModel differently and stored its columns one by one. Format 2 also held the
+#: projections of landmark maps, which scores do not need.
+FORMAT = 3
 
 _MANIFEST, _MODEL = "manifest.json", "model.skops"
 _SCHEMA = "schema.json"  # the member of a skops file that names types
@@ -186,7 +188,7 @@ def _dump(model: Any) -> bytes:
     skops_io = import_module("skops.io")  # untyped, and slow to import
     refusal = f"this {type(model).__name__} cannot be saved, because"
     try:
-        data: bytes = skops_io.dumps(model, compression=zipfile.ZIP_STORED)
+        data: bytes = skops_io.dumps(_without_projections(model), compression=zipfile.ZIP_STORED)
     except (TypeError, AttributeError, RecursionError) as error:
         raise ModelFileError(
             f"{refusal} part of it is not plain data: {error}. Remove generators, open files and "
@@ -199,6 +201,22 @@ def _dump(model: Any) -> bytes:
             "scikit-learn, and plain data."
         )
     return data
+
+
+def _without_projections(model: Any) -> Any:
+    """Return a copy of a classifier without the projections of its map, most of its bytes.
+
+    Scores come from weights over kernel values. What needs the projection, such as the map's
+    ``transform``, decomposes the kernel of the landmarks again.
+    """
+    from aucmax.features.nystroem import without_projections  # with scikit-learn, which is slow
+
+    slim = copy(model)
+    if hasattr(getattr(model, "model_", None), "feature_map_"):  # of a TableModel
+        slim.model_ = _without_projections(model.model_)
+    elif hasattr(model, "feature_map_"):
+        slim.feature_map_ = without_projections(model.feature_map_)
+    return slim
 
 
 def _versions() -> dict[str, str]:

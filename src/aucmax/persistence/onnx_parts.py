@@ -228,7 +228,7 @@ def score_of(graph: Graph, model: Any, value: Any) -> str:
         score = _kernel_product(graph, machine.spec, rows, machine.support_rows, coef)
     elif isinstance(machine, KernelMachine):
         rows, coef = _scaled(graph, machine.scaler, value), machine.dual_coef.T
-        fitted = machine.feature_map.map
+        fitted = machine.feature_map.kernel_map
         if isinstance(fitted, FourierMap):
             score = graph.add("MatMul", _waves(graph, fitted, rows), coef)
         else:

@@ -31,6 +31,8 @@ _ENDINGS = {
     "parquet": (".parquet", ".pq"),
     "arrow": (".arrow", ".feather", ".ipc"),
     "libsvm": (".libsvm", ".svmlight", ".svm"),
+    "json": (".jsonl", ".ndjson"),
+    "excel": (".xlsx", ".xls", ".xlsb", ".ods"),
 }
 _FORMATS = {ending: name for name, endings in _ENDINGS.items() for ending in endings}
 _PACKED = (".gz", ".bz2", ".xz", ".zst")
@@ -51,7 +53,7 @@ class TableFile:
     """A table on disk: its path, its format, and the ending that names the format."""
 
     path: Path
-    format: str  # text, parquet, arrow or libsvm
+    format: str  # text, parquet, arrow, libsvm, json or excel
     ending: str
 
 
@@ -71,7 +73,7 @@ def find_table(path: str | Path) -> TableFile:
     if not endings or endings[-1] not in _FORMATS:
         raise TableError(
             f"{path} has no ending of a known format. Known are {' '.join(_FORMATS)}, also followed by "
-            f"{' '.join(_PACKED)}. Save the table as one of these, a spreadsheet as .csv."
+            f"{' '.join(_PACKED)}. Save the table as one of these."
         )
     return TableFile(path, _FORMATS[endings[-1]], endings[-1])
 

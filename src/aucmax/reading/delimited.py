@@ -350,6 +350,6 @@ def _unreadable(piece: Piece, error: Exception) -> TableError:
 
 def _not_utf8(path: Path, line: int, byte: int) -> TableError:
     return TableError(
-        f"{path} is not UTF-8 text: line {line} has the byte 0x{byte:02x}; save it as UTF-8, for "
-        f"example by iconv -f latin-1 -t utf-8 {path.name} > new.csv."
+        f"{path} is not UTF-8 text: line {line} has the byte 0x{byte:02x}; name its encoding, for "
+        "example with --encoding latin-1, or save it as UTF-8."
     )

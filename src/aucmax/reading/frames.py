@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -44,6 +45,23 @@ class RowError(TableError):
     def in_file(self, name: str, line: int) -> RowError:
         """Return this error with the line of a text file."""
         return type(self)(self.sentence, self.row, f"; line {line} of {name}")
+
+
+@contextmanager
+def renamed_in(copy: object, name: object) -> Iterator[None]:
+    """Name a file in errors by another name than that of the temporary copy that was read."""
+    try:
+        yield
+    except (ValueError, OSError) as error:
+        if str(copy) not in str(error):
+            raise
+        error.args = tuple(
+            str(arg).replace(str(copy), str(name)) if isinstance(arg, str | Path) else arg
+            for arg in error.args
+        )
+        if isinstance(error, RowError):
+            error.where = error.where.replace(str(copy), str(name))
+        raise
 
 
 def is_frame(X: Any) -> bool:
@@ -166,8 +184,8 @@ def check_names(
         return
     guess = nearest(absent[0], present)
     hint = f" Did you mean {guess!r}?" if guess is not None else f" It has {quoted(present)}."
-    more = f" (and {len(absent) - 1} more)" if len(absent) > 1 else ""
-    raise TableError(f"{where} has no column {absent[0]!r}{more}, which {what}.{hint}")
+    named = f"column {absent[0]!r}" if len(absent) == 1 else f"columns {quoted(absent, 20)}"
+    raise TableError(f"{where} has no {named}, which {what}.{hint}")
 
 
 def frame_hash(frame: pl.DataFrame) -> str:

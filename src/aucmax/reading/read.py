@@ -1,7 +1,8 @@
-"""Read tables from files: CSV, TSV, Parquet, Arrow and LIBSVM, plain or compressed.
+"""Read tables from files: CSV, TSV, JSON lines, Parquet, Arrow, LIBSVM and Excel, also compressed.
 
-Text is UTF-8, and its first line names the columns and shows the separator. "", "?", "NA", "null" and
-similar text (``aucmax.reading.text.MISSING_MARKS``) are missing values.
+Text is UTF-8 unless an encoding is named, and its first line names the columns and shows the
+separator. "", "?", "NA", "null" and similar text (``aucmax.reading.text.MISSING_MARKS``) are missing
+values.
 
 Errors name a row by its position in the table, from 0, not counting the header. For a text file they
 add the line, from 1.
@@ -16,8 +17,9 @@ from typing import Any
 
 import polars as pl
 
-from aucmax.reading import columnar, delimited, libsvm
+from aucmax.reading import columnar, delimited, excel, json_lines, libsvm
 from aucmax.reading.byte_streams import TableFile, file_hash, find_table
+from aucmax.reading.encodings import as_utf8
 from aucmax.reading.frames import RowError, TableError, check_names
 from aucmax.runtime.parameters import COUNT, check_value
 
@@ -25,20 +27,29 @@ __all__ = ["column_names", "file_hash", "located", "read_table", "table_batches"
 
 
 def read_table(
-    path: str | Path, columns: Sequence[str] | None = None, *, schema: Mapping[str, Any] | None = None
+    path: str | Path,
+    columns: Sequence[str] | None = None,
+    *,
+    schema: Mapping[str, Any] | None = None,
+    encoding: str | None = None,
+    sheet: str | None = None,
 ) -> pl.DataFrame:
     """Read a table.
 
     Parameters
     ----------
     path : path
-        A file whose name ends in .csv, .tsv, .txt, .parquet, .arrow, .feather, .libsvm or a few other
-        endings, perhaps followed by .gz, .bz2, .xz or .zst.
+        A file whose name ends in .csv, .tsv, .txt, .jsonl, .parquet, .arrow, .feather, .libsvm, .xlsx
+        or a few other endings, perhaps followed by .gz, .bz2, .xz or .zst.
     columns : sequence of str, optional
         Columns to read, in this order; all by default. A LIBSVM file has "target", "f1", "f2" and
         so on.
     schema : dict from name to polars type, optional
         Types of columns in a text file; inferred from their values by default.
+    encoding : str, optional
+        Of a text file that is not UTF-8, such as "latin-1" or "utf-16".
+    sheet : str, optional
+        The sheet of an Excel file, which may be left out if there is only one.
 
     Examples
     --------
@@ -51,9 +62,18 @@ def read_table(
     [{'name': 'Ada', 'age': 36}, {'name': 'Grace', 'age': None}]
     """
     file = find_table(path)
+    if encoding is not None:
+        with as_utf8(path, encoding) as copy:
+            return read_table(copy, columns, schema=schema)
+    _refuse_sheet(file, sheet)
+    if file.format == "excel":
+        frame = excel.read(file, sheet)
+        check_names(frame.columns, columns or (), "is needed", f"{file.path}")
+        return _select(frame, columns)
     _check_columns(file, columns)
-    if file.format == "text":
-        return _select(delimited.read(file, schema or {}), columns)
+    if file.format in ("text", "json"):
+        reader = delimited.read if file.format == "text" else json_lines.read
+        return _select(reader(file, schema or {}), columns)
     read = libsvm.read if file.format == "libsvm" else columnar.read
     return _select(read(file, columns), columns)
 
@@ -92,8 +112,12 @@ def table_batches(
     _check_columns(file, columns)
     if file.format == "text":
         parts = delimited.batches(file, schema or {})
+    elif file.format == "json":
+        parts = json_lines.batches(file, schema or {})
     elif file.format == "libsvm":
         parts = libsvm.batches(file, columns)
+    elif file.format == "excel":
+        parts = iter([excel.read(file)])
     else:
         parts = columnar.batches(file, rows, columns)
     yield from _even(parts, rows, columns)
@@ -108,9 +132,9 @@ def located(table: Any) -> Iterator[None]:
         if error.where or not isinstance(table, str | Path):
             raise
         file, line = find_table(table), None
-        find = {"text": delimited.line_of_row, "libsvm": libsvm.line_of_row}.get(file.format)
+        lines = {"text": delimited, "libsvm": libsvm, "json": json_lines}.get(file.format)
         with suppress(TableError):
-            line = find(file, error.row) if find else None
+            line = lines.line_of_row(file, error.row) if lines else None
         if line is None:
             raise
         raise error.in_file(str(file.path), line) from None
@@ -119,7 +143,23 @@ def located(table: Any) -> Iterator[None]:
 def column_names(path: str | Path) -> list[str]:
     """Return the names of a table's columns; only a LIBSVM file is read for that."""
     file = find_table(path)
-    return {"text": delimited, "libsvm": libsvm}.get(file.format, columnar).names(file)
+    return _READERS[file.format].names(file)
+
+
+#: The module that reads each format.
+_READERS: dict[str, Any] = {
+    "text": delimited,
+    "json": json_lines,
+    "libsvm": libsvm,
+    "parquet": columnar,
+    "arrow": columnar,
+    "excel": excel,
+}
+
+
+def _refuse_sheet(file: TableFile, sheet: str | None) -> None:
+    if sheet is not None and file.format != "excel":
+        raise TableError(f"{file.path} is no Excel file, so it has no sheet {sheet!r}.")
 
 
 def _even(

@@ -46,6 +46,12 @@ def used(columns: Sequence[Column], kinds: Sequence[str] = _NUMERIC + _CATEGORY)
     return [column for column in columns if column["kind"] in kinds]
 
 
+def normal_name(column: Column) -> str:
+    """Return the name of a column in normal form; of a date, that of its days."""
+    name: str = column["name"]
+    return part_names(name, column["parts"])[0] if column["kind"] == "date" else name
+
+
 def to_float(series: pl.Series, name: str, first_row: int = 0) -> pl.Series:
     """Convert a number or boolean column to Float32 with nulls; refuse infinity and name its row."""
     values = series.cast(pl.Float32, strict=False)

@@ -20,6 +20,8 @@ def renewed_state(state: dict[str, Any]) -> dict[str, Any]:
     state = dict(state)
     if isinstance(state.get("feature_names_in_"), str):
         state["feature_names_in_"] = np.array(json.loads(state["feature_names_in_"]), dtype=object)
+    if isinstance(state.get("reference_"), str):  # models of earlier versions have none
+        state["reference_"] = json.loads(state["reference_"])
     columns = state.pop("columns_", None)
     columns = json.loads(columns) if isinstance(columns, str) else columns
     if "classes_" in state and "positive_label_" not in state:

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
-from pathlib import Path
+from time import perf_counter
 from typing import Any
 
 import polars as pl
 
 from aucmax.operators.placement import Plan
-from aucmax.reading.frames import as_frame, as_series, check_names, row_weights
-from aucmax.reading.read import file_hash, located, read_table
+from aucmax.reading.frames import as_series, check_names, row_weights
+from aucmax.reading.opened import OpenedTable, open_table, text_columns
 from aucmax.runtime.parameters import NAMES, check_value
 from aucmax.tables.column_options import OPTIONS, ColumnOptions
 from aucmax.tables.model import TableModel, fit_training_table
 from aucmax.tables.search import make_search
+from aucmax.tables.time_split import row_times
 from aucmax.tables.training_table import TrainingTable, prepare_table
 
 
@@ -27,18 +27,24 @@ def fit_table(
     drop: Sequence[str] = (),
     weight: str | None = None,
     group: str | None = None,
+    time: str | None = None,
     **params: Any,
 ) -> TableModel:
     """Fit a :class:`TableModel` to a table that has its target among the columns.
 
     Parameters
     ----------
-    table : path, polars or pandas frame
-        A CSV, TSV, Parquet, Arrow or LIBSVM file, compressed or not, or a frame.
+    table : path, list of paths, polars or pandas frame
+        A CSV, TSV, JSON lines, Parquet, Arrow, LIBSVM or Excel file, compressed or not; several files
+        with the same columns; or a frame.
     target : str
         The column with the labels.
     weight, group : str, optional
         The columns with the weight of each row, and with groups of rows that are held out together.
+    time : str, optional
+        The column with the time of each row: a date, a time or a number. The latest quarter of the rows
+        is held out, and the AUC, the probabilities and the threshold come from it. The final model is
+        fitted to all rows. The column itself is not a feature.
     positive, drop, **params
         All parameters of :class:`TableModel`, such as ``category``, ``number``, ``date`` and ``id``,
         which say what columns hold.
@@ -54,9 +60,11 @@ def fit_table(
     >>> model.classes_.tolist(), model.training_["auc"] > 0.95
     (['no', 'yes'], True)
     """
-    params |= {"positive": positive, "drop": drop}
-    with located(table):
-        return fit_training_table(*_open(table, target, weight, group, **params))
+    began, params = perf_counter(), params | {"positive": positive, "drop": drop}
+    special = {"target": target, "weight": weight, "group": group, "time": time}
+    opened = open_as_said(table, params)
+    with opened.located():
+        return fit_training_table(*_separate(table, opened, began, special, params))
 
 
 def plan_table(table: Any, target: str, **params: Any) -> Plan:
@@ -64,31 +72,39 @@ def plan_table(table: Any, target: str, **params: Any) -> Plan:
 
     It takes the parameters of :func:`fit_table`, reads the table and prepares its columns.
     """
-    with located(table):
-        model, training = _open(table, target, **params)
+    began = perf_counter()
+    special = {what: params.pop(what, None) for what in ("weight", "group", "time")}
+    opened = open_as_said(table, params)
+    with opened.located():
+        model, training = _separate(table, opened, began, {"target": target, **special}, params)
         prepared = prepare_table(model, training.X, training)
     return make_search(model, prepared.folds).plan(prepared.rows)
 
 
-def _open(
-    table: Any, target: str, weight: Any = None, group: Any = None, **params: Any
+def open_as_said(table: Any, params: dict[str, Any]) -> OpenedTable:
+    """Read a table, with columns that are said to be categories or dates as they are written."""
+    for option in OPTIONS:
+        check_value(option, params.get(option, ()), NAMES)
+    return open_table(table, as_text=text_columns(params))
+
+
+def _separate(
+    table: Any,
+    opened: OpenedTable,
+    began: float,
+    special: dict[str, Any],
+    params: dict[str, Any],
 ) -> tuple[TableModel, TrainingTable]:
-    """Read a table, check the columns that are named, and separate them from the features."""
-    began = time.perf_counter()
-    special = {"target": target, "weight": weight, "group": group}
+    """Check the columns that are named, and separate them from the features."""
     for what, name in special.items():
         if not isinstance(name, str) and (name is not None or what == "target"):
             raise TypeError(
                 f"{what} must be the name of a column of the table; got a {type(name).__name__}. If "
                 "rows and labels are two objects, use TableModel().fit(X, y, sample_weight, groups)."
             )
+    frame, params = opened.frame, dict(params)
     named_by = {option: params.pop(option, ()) for option in OPTIONS}
-    for option, names in named_by.items():
-        check_value(option, names, NAMES)
     options = ColumnOptions(**named_by)
-    is_file = isinstance(table, str | Path)
-    as_text = dict.fromkeys([*options.category, *options.date], pl.String)  # as they are written
-    frame = read_table(table, schema=as_text) if is_file else as_frame(table)
     for what, name in special.items():
         if name is not None:
             check_names(frame.columns, [name], f"is named as the {what}")
@@ -99,11 +115,21 @@ def _open(
         option: tuple(name for name in names if name not in special_names)
         for option, names in named_by.items()
     }
-    model = TableModel(**kept, **params)
-    weights = None if weight is None else row_weights(frame[weight])
-    groups = None if group is None else frame[group]
-    digest = file_hash(table) if is_file else None
-    rows, labels = frame.drop(special_names), frame[target]
+    target, weight, group, time = (special[what] for what in ("target", "weight", "group", "time"))
+    labels = frame[target]
     if labels.dtype == pl.Categorical and hasattr(table, "iloc"):  # labels keep their own type
         labels = as_series(table.iloc[:, frame.columns.index(target)], target)
-    return model, TrainingTable(rows, labels, weights, groups, began, target, weight, group, digest)
+    training = TrainingTable(
+        frame.drop(special_names),
+        labels,
+        None if weight is None else row_weights(frame[weight]),
+        None if group is None else frame[group],
+        began,
+        target,
+        weight,
+        group,
+        opened.data_hash,
+        None if time is None else row_times(frame[time]),
+        time,
+    )
+    return TableModel(**kept, **params), training

@@ -35,6 +35,7 @@ from aucmax.runtime.parameters import (
     declare,
 )
 from aucmax.tables import columns as table_columns
+from aucmax.tables.drift import Drift, RowSample, find_drift
 from aucmax.tables.earlier_states import renewed_state
 from aucmax.tables.held_out import Calibrator, learn_from_held_out
 from aucmax.tables.inputs import scoring_frame, training_frame
@@ -135,6 +136,10 @@ class TableModel(ClassifierMixin, BaseEstimator):
         "positive" (bool), "score" (NaN if the row was in no test fold) and "weight".
     training_ : dict
         Rows, positives, AUC of the held-out scores with its interval, and the origin of the data.
+    reference_ : dict
+        Deciles or shares of levels of each column in use, by which ``find_drift`` measures drift.
+    row_hashes_ : array of uint64
+        A sample of the hashes of the training rows: see ``aucmax.tables.row_hashes``.
 
     Examples
     --------
@@ -164,6 +169,8 @@ class TableModel(ClassifierMixin, BaseEstimator):
     threshold_: Threshold
     held_out_: dict[str, np.ndarray]
     training_: dict[str, Any]
+    reference_: dict[str, Any]
+    row_hashes_: np.ndarray
 
     def __init__(
         self,
@@ -240,15 +247,24 @@ class TableModel(ClassifierMixin, BaseEstimator):
         decision = self.decision_function(X)
         return self.classes_[(decision > 0).astype(np.intp)]
 
-    def features(self, X: Any, *, first_row: int = 0, unseen: UnseenCounts | None = None) -> np.ndarray:
+    def features(
+        self,
+        X: Any,
+        *,
+        first_row: int = 0,
+        unseen: UnseenCounts | None = None,
+        sample: RowSample | None = None,
+    ) -> np.ndarray:
         """Return the features (n, d) that ``model_`` takes, in float32.
 
         ``first_row`` is the number of the first row of X, for errors that name a row of a batch. Counts
-        of values that the training table did not have are added to ``unseen``.
+        of values that the training table did not have are added to ``unseen``, and rows to ``sample``.
         """
         check_is_fitted(self, "table_features_")
         frame = scoring_frame(self, X)
-        return make_features(self.table_features_, frame, first_row=first_row, unseen=unseen)
+        return make_features(
+            self.table_features_, frame, first_row=first_row, unseen=unseen, sample=sample
+        )
 
     def explain(self, X: Any, *, reference: Any = None) -> Explanation:
         """Return how much each column of the table moves the score of each row.
@@ -270,6 +286,15 @@ class TableModel(ClassifierMixin, BaseEstimator):
         rows = len(self.features(X, unseen=counts))
         return describe_unseen(counts, rows, self.columns_)
 
+    def drift(self, X: Any) -> list[Drift]:
+        """Return the columns of a table that differ from the training table, the farthest first.
+
+        Models of versions without ``reference_`` return none.
+        """
+        sample = RowSample()
+        self.features(X, sample=sample)
+        return sample_drift(self, sample)
+
     def labels(self, y: Any) -> tuple[np.ndarray, np.ndarray]:
         """Return which rows of a target are positive, and which have a label, as two bool arrays.
 
@@ -289,6 +314,8 @@ class TableModel(ClassifierMixin, BaseEstimator):
     def __getstate__(self) -> dict[str, Any]:
         """Store the column names as one JSON text, which is short, and leave out what follows."""
         state: dict[str, Any] = super().__getstate__()
+        if "reference_" in state:
+            state = {**state, "reference_": json.dumps(self.reference_)}
         if "feature_names_in_" in state:
             names = json.dumps(self.feature_names_in_.tolist())
             state = {**state, "feature_names_in_": names}
@@ -306,6 +333,14 @@ class TableModel(ClassifierMixin, BaseEstimator):
         return tags
 
 
+def sample_drift(model: TableModel, sample: RowSample) -> list[Drift]:
+    """Return the drift of sampled rows; none for a model of a version that kept no reference."""
+    reference, frame = getattr(model, "reference_", None), sample.frame
+    if reference is None or frame is None:
+        return []
+    return find_drift(frame, model.columns_, reference)
+
+
 def fit_training_table(model: TableModel, table: TrainingTable) -> TableModel:
     """Fit a model to a training table, for ``TableModel.fit`` and for ``fit_table``."""
     with all_or_nothing(model):
@@ -314,6 +349,7 @@ def fit_training_table(model: TableModel, table: TrainingTable) -> TableModel:
         target, labels = prepared.target, prepared.labels
         positive, weight = target.positive, target.weight
         model.table_features_, model.classes_ = prepared.table_features, labels.classes
+        model.reference_, model.row_hashes_ = prepared.reference, prepared.row_hashes
         model.positive_label_, model.negative_label_ = labels.positive_label, labels.negative_label
         model.other_labels_ = list(labels.others)
         data_hash = table.data_hash or frame_hash(frame)
@@ -346,6 +382,7 @@ def fit_training_table(model: TableModel, table: TrainingTable) -> TableModel:
             "negative": labels.negative_label,
             "weight": table.weight,
             "group": table.group,
+            "time": table.time,
             "random_state": model.random_state,
             "data_hash": data_hash,
             "date": datetime.now(UTC).isoformat(timespec="seconds"),

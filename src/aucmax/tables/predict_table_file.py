@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -20,7 +19,8 @@ from aucmax.reading.read import column_names, located, table_batches
 from aucmax.runtime.output_files import replacing, scratch_folder
 from aucmax.runtime.parameters import Number, check_value
 from aucmax.runtime.threads import ahead
-from aucmax.tables.model import TableModel
+from aucmax.tables.drift import Drift, RowSample
+from aucmax.tables.model import TableModel, sample_drift
 from aucmax.tables.unseen_values import UnseenCounts, describe_unseen
 
 _ENDINGS = (".csv", ".tsv", ".parquet", ".arrow", ".feather")  #: Endings of an output file's name.
@@ -31,10 +31,11 @@ _EXPLAINED_ROWS = 10_000  #: The most rows in memory that are explained, so that
 
 
 class Predicted(NamedTuple):
-    """The number of rows, and sentences on values that the training table did not have."""
+    """The number of rows, sentences on values that the training table did not have, and drift."""
 
     rows: int
     unseen: list[str]
+    drift: list[Drift]
 
 
 class Progress(Protocol):
@@ -102,13 +103,11 @@ def predict_table(
 ) -> Predicted:
     """Score the rows of a file of any length, and write score, probability, label and rank of each.
 
-    Returns their number as ``rows``, and as ``unseen`` sentences on values that are new to the model.
-
     Parameters
     ----------
     model : fitted TableModel
     table : path
-        A CSV, TSV, Parquet, Arrow or LIBSVM file, compressed or not, with the model's columns.
+        A file that ``read_table`` reads, with the model's columns.
     output : path or binary stream
         A file whose name ends in .csv, .tsv, .parquet, .arrow or .feather. An existing file is replaced
         when all rows have been written. A stream receives comma-separated text.
@@ -156,21 +155,20 @@ def write_predictions(
     """Do what :func:`predict_table` does, and show the progress among about ``expected_rows``."""
     check_value("explain", wanted.explain, Number(0, closed=True, integer=True))
     if isinstance(output, str | Path):
-        output = Path(output)
-        check_ending(output)
+        check_ending(output := Path(output))
     line: Progress = _Silent() if progress is None else progress
-    unseen: UnseenCounts = Counter()
-    count = 0
+    unseen, sample, count = UnseenCounts(), RowSample(), 0
     with _writer(output, line) as write:
         line.part("explaining" if wanted.explain else "scoring", expected_rows, of_rows=True)
-        batches = _score(model, table, wanted, batch_rows, unseen, line)
+        batches = _score(model, table, wanted, batch_rows, (unseen, sample), line)
         if wanted.rank or wanted.top:
             batches = _compare_all(batches, model, wanted, output, line)
         with closing(batches) as parts:
             for part in parts:
                 write(part)
                 count += part.height
-    return Predicted(count, describe_unseen(unseen, count, model.columns_))
+    sentences = describe_unseen(unseen, count, model.columns_)
+    return Predicted(count, sentences, sample_drift(model, sample))
 
 
 def _score(
@@ -178,11 +176,11 @@ def _score(
     table: str | Path,
     wanted: Wanted,
     rows: int,
-    unseen: UnseenCounts,
+    watch: tuple[UnseenCounts, RowSample],
     line: Progress,
 ) -> Generator[pl.DataFrame]:
     """Yield the columns to keep with score, probability, label and reasons, batch by batch."""
-    keep = list(wanted.keep)
+    (unseen, sample), keep = watch, list(wanted.keep)
     check_names(column_names(table), keep, "keep or --id names")
     if taken := set(keep) & set(wanted.results):
         raise ValueError(f"{table} has a column {taken.pop()!r}, as the output: rename it to keep it.")
@@ -194,7 +192,7 @@ def _score(
         first = 0
         for batch in table_batches(table, rows, needed, schema=schema):
             with located(table):
-                features = model.features(batch, first_row=first, unseen=unseen)
+                features = model.features(batch, first_row=first, unseen=unseen, sample=sample)
             yield batch, features
             first += batch.height
 

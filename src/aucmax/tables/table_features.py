@@ -26,6 +26,7 @@ from aucmax.runtime.parameters import (
 )
 from aucmax.tables import columns as table_columns
 from aucmax.tables.column_options import ColumnOptions
+from aucmax.tables.drift import RowSample
 from aucmax.tables.inputs import scoring_frame, training_frame
 from aucmax.tables.labels import label_series
 from aucmax.tables.profile import profile_columns
@@ -96,10 +97,12 @@ class TableFeatures(TransformerMixin, BaseEstimator):
         From frames in normal form (see ``aucmax.tables.columns``) to features.
     n_features_in_, feature_names_in_ : int, and array of str if fitted to a frame
 
-    Notes ----- As with scikit-learn's ``TargetEncoder``, ``fit_transform(X, y)`` differs from ``fit(X,
-    y)`` followed by ``transform(X)`` if there are level means: in the first, the label of a row has no
-    part in its own feature. Pipelines call ``fit_transform`` for training rows and ``transform`` for
-    others, which is right.
+    Notes
+    -----
+    As with scikit-learn's ``TargetEncoder``, ``fit_transform(X, y)`` differs from ``fit(X, y)``
+    followed by ``transform(X)`` if there are level means: in the first, the label of a row has no part
+    in its own feature. Pipelines call ``fit_transform`` for training rows and ``transform`` for others,
+    which is right.
 
     Examples
     --------
@@ -255,11 +258,14 @@ def make_features(
     *,
     first_row: int = 0,
     unseen: UnseenCounts | None = None,
+    sample: RowSample | None = None,
 ) -> np.ndarray:
     """Return the features of a frame; see ``TableModel.features`` for the parameters."""
     normal = table_columns.normal_frame(frame, transformer.columns_, first_row=first_row)
     if unseen is not None:
         unseen.update(count_unseen(normal, transformer.columns_))
+    if sample is not None:
+        sample.add(normal)
     return table_columns.features(transformer.preprocessor_, normal)
 
 

@@ -14,11 +14,14 @@ from aucmax.reading.frames import RowError, TableError, as_series
 from aucmax.rows.validation import check_weight
 from aucmax.runtime.parameters import Number, check_parameters, check_value
 from aucmax.tables.column_options import OPTIONS
-from aucmax.tables.columns import used
+from aucmax.tables.columns import normal_frame, used
+from aucmax.tables.drift import Reference, describe_rows
 from aucmax.tables.inputs import training_frame
 from aucmax.tables.labels import Labels, two_labels
+from aucmax.tables.row_hashes import sketch_rows
 from aucmax.tables.table_features import TableFeatures, learn_features
 from aucmax.tables.target_encoding import TargetRows
+from aucmax.tables.time_split import later_rows
 
 if TYPE_CHECKING:
     from aucmax.tables.model import TableModel
@@ -37,6 +40,8 @@ class TrainingTable:
     weight: str | None = None  #: the columns of the weights and the groups, if they are columns
     group: str | None = None
     data_hash: str | None = None  #: of the file
+    times: np.ndarray | None = None  #: the time of each row, to hold out the latest rows
+    time: str | None = None  #: the column of the times
 
 
 @dataclass(frozen=True)
@@ -49,6 +54,8 @@ class PreparedTable:
     table_features: TableFeatures
     frame: pl.DataFrame
     labels: Labels
+    reference: Reference  #: what drift is measured against
+    row_hashes: np.ndarray  #: by which rows of the training table are recognised
 
     def copies(self) -> int:
         """Count the rows that have a copy; 0 if no column is fine enough to make copies unlikely."""
@@ -74,9 +81,13 @@ def prepare_table(model: TableModel, frame: pl.DataFrame, table: TrainingTable) 
             )
     weight = check_weight(table.sample_weight, frame.height)
     in_use = labels.known & (weight > 0)
-    codes = None if groups is None else _group_codes(groups)[in_use]
-    folds = make_folds(model.cv, model.random_state, labels, in_use, codes)
+    codes = None if groups is None else group_codes(groups)[in_use]
     positive, weight = labels.positive[in_use], weight[in_use]
+    if table.times is None:
+        folds = make_folds(model.cv, model.random_state, labels, in_use, codes)
+    else:
+        folds = later_rows(table.times[in_use], positive, codes, table.time or "time")
+        codes = None
     frame = frame if in_use.all() else frame.filter(pl.Series(in_use))
     target = TargetRows(positive, weight, codes, model.random_state)
     names = (*OPTIONS, "rare_level", "max_levels", "random_state")
@@ -88,7 +99,9 @@ def prepare_table(model: TableModel, frame: pl.DataFrame, table: TrainingTable) 
         raise error.moved(np.flatnonzero(in_use)[error.row]) from None
     if table_features.encodings_ and not hasattr(folds, "split"):
         folds = list(folds)  # they are used twice
-    return PreparedTable(rows, target, folds, table_features, frame, labels)
+    normal, columns = normal_frame(frame, table_features.columns_), table_features.columns_
+    reference, hashes = describe_rows(normal, columns), sketch_rows(normal, columns)
+    return PreparedTable(rows, target, folds, table_features, frame, labels, reference, hashes)
 
 
 def make_folds(
@@ -127,7 +140,7 @@ def _splits_in_use(cv: Any, in_use: np.ndarray) -> Any:
     return [tuple(number[rows[in_use[rows]]] for rows in (every[a], every[b])) for a, b in splits]
 
 
-def _group_codes(groups: pl.Series) -> np.ndarray:
+def group_codes(groups: pl.Series) -> np.ndarray:
     """Number the groups; a row without a group is a group of its own."""
     ranks = groups.cast(pl.String, strict=False).rank("dense").fill_null(0)
     codes, alone = ranks.to_numpy().astype(np.intp), np.flatnonzero(groups.is_null().to_numpy())

@@ -1,0 +1,66 @@
+"""Run ``aucmax predict``: score the rows of a table."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from aucmax.cli import inputs_outputs as io
+from aucmax.cli.status_line import rows_expected, status_line
+from aucmax.cli.table_inputs import STANDARD, table_file
+from aucmax.tables.predict_table_file import Wanted, check_ending, parse_top, write_predictions
+
+DRIFTED = 3  #: The exit code if columns differ from training and that was asked to be a failure.
+
+
+def run_predict(
+    model: Path,
+    table: Path,
+    output: Path | None,
+    *,
+    encoding: str | None,
+    sheet: str | None,
+    force: bool,
+    as_json: bool,
+    fail_on_drift: bool,
+    keep: Sequence[str],
+    rank: bool,
+    top: str | None,
+    explain: int,
+    batch_rows: int,
+) -> None:
+    """Score the rows of a table, and print remarks on new values and drift."""
+    wanted = Wanted(tuple(dict.fromkeys(keep)), rank, parse_top(top), explain)
+    output = None if output == STANDARD else output
+    if output is not None:
+        io.check_output(output, model, table, force=force)
+        check_ending(output)
+    elif as_json:
+        raise ValueError("--json needs --output, because the scores would be printed among the JSON.")
+    loaded = io.table_model(model)
+    mixed = output is None and sys.stdout.isatty()  # scores and progress on one terminal
+    with (
+        table_file(table, encoding=encoding, sheet=sheet) as file,
+        io.naming_full_disk(output or "the scores"),
+        status_line(quiet=mixed) as line,
+    ):
+        done = write_predictions(
+            loaded,
+            file,
+            output or sys.stdout.buffer,
+            wanted,
+            batch_rows=batch_rows,
+            progress=line,
+            expected_rows=rows_expected(file) if line.live else None,
+        )
+    for sentence in (*done.unseen, *(each.sentence for each in done.drift)):
+        io.say(sentence)
+    if as_json:
+        drift = [each.to_dict() for each in done.drift]
+        about = {"rows": done.rows, "unseen_values": done.unseen, "drift": drift}
+        io.print_json({"output": output, **about})
+    elif output is not None:
+        io.say(f"{done.rows:,} rows are in {output}.")
+    if done.drift and fail_on_drift:
+        raise SystemExit(DRIFTED)
