@@ -17,7 +17,7 @@ from tests.searches import kernel_search, linear_search, table_model
 PACKAGE = Path(aucmax.__file__).parent
 
 #: The longest chain of imports, and the largest function, signature, class and file.
-MOST_IMPORTS, MOST_LINES, MOST_PARAMETERS, MOST_METHODS, LONGEST_FILE = 15, 60, 8, 15, 460
+MOST_IMPORTS, MOST_LINES, MOST_PARAMETERS, MOST_METHODS, LONGEST_FILE = 15, 60, 8, 16, 460
 
 
 def modules():

@@ -362,7 +362,7 @@ def test_solam_grid(dtype):
         w *= 0.1 / np.linalg.norm(w, axis=0)
         keep, coef = np.stack([np.ones(4), np.zeros(4)]), np.zeros((2, 40, 4))
         learnt = (np.zeros((3, 4)), (w * w).sum(axis=0).astype(float), keep, coef)
-        return X @ X.T, X @ w, positive, *learnt, np.stack([ZETAS, RADII]), (7, 0.4, 8.0)
+        return X @ X.T, X @ w, positive, learnt, np.stack([ZETAS, RADII]), (7, 0.4, 8.0)
 
     assert_same(both("solam_grid", arguments), dtype)
 

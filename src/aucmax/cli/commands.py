@@ -129,6 +129,9 @@ def train(
     from aucmax.cli.train import run_train
 
     named = {"drop": drop, "category": category, "number": number, "date": date, "id": id_column}
+    machine = {"solver": solver, "kernel": kernel, "preset": preset, "effort": effort}
+    machine |= {"time_budget": time_budget, "max_memory": max_memory}
+    machine["n_landmarks"] = "auto" if landmarks is None else landmarks
     run_train(
         table,
         target,
@@ -144,15 +147,7 @@ def train(
         group=group,
         time=time,
         gammas=3 if gammas is None and (solver == "sgd" or kernel == "polynomial") else gammas,
-        machine={
-            "n_landmarks": "auto" if landmarks is None else landmarks,
-            "solver": solver,
-            "kernel": kernel,
-            "preset": preset,
-            "effort": effort,
-            "time_budget": time_budget,
-            "max_memory": max_memory,
-        },
+        machine=machine,
         cv=folds,
         calibration=calibration,
         aim=aim,
@@ -223,8 +218,7 @@ def evaluate(
         target,
         by=by,
         costs=costs,
-        encoding=encoding,
-        sheet=sheet,
+        reading={"encoding": encoding, "sheet": sheet},
         fail_on_drift=fail_on_drift,
         as_json=as_json,
     )

@@ -10,7 +10,7 @@ import polars as pl
 
 from aucmax.cli import inputs_outputs as io
 from aucmax.cli.decisions import CostOptions, cost_lines
-from aucmax.cli.predict import DRIFTED
+from aucmax.cli.remarks import DRIFTED
 from aucmax.cli.rivals import RIVALS
 from aucmax.cli.status_line import Line, status_line, watched
 from aucmax.cli.table_inputs import name_of, table_file
@@ -40,15 +40,14 @@ def run_evaluate(
     *,
     by: str | None,
     costs: CostOptions,
-    encoding: str | None,
-    sheet: str | None,
+    reading: dict[str, str | None],
     fail_on_drift: bool,
     as_json: bool,
 ) -> None:
     """Measure a model on a table, and print all measures."""
     aim = costs.aim()
     model = io.table_model(path)
-    with table_file(table, encoding=encoding, sheet=sheet) as file, status_line() as line:
+    with table_file(table, **reading) as file, status_line() as line:
         rows = _score(model, file, target, line, name_of([table]))
         remarks = _compare_with_training(model, rows, line)
         line.part("measuring")

@@ -7,11 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from aucmax.cli import inputs_outputs as io
+from aucmax.cli.remarks import DRIFTED
 from aucmax.cli.status_line import rows_expected, status_line
 from aucmax.cli.table_inputs import STANDARD, table_file
 from aucmax.tables.predict_table_file import Wanted, check_ending, parse_top, write_predictions
-
-DRIFTED = 3  #: The exit code if columns differ from training and that was asked to be a failure.
 
 
 def run_predict(

@@ -9,6 +9,8 @@ from rich.console import Console
 
 from aucmax.runtime.output_files import check_folder, find_target
 
+DRIFTED = 3  #: The exit code if columns differ from training and that was asked to be a failure.
+
 
 def say(sentence: str) -> None:
     """Print a remark to standard error; standard output is for results only."""

@@ -9,7 +9,7 @@ path of C for the exact kernel machine, a block of rows for all settings of SOLA
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -21,10 +21,12 @@ from aucmax.features.kernels import KernelSpec
 from aucmax.fitting.rank_svm_path import held_out_aucs
 from aucmax.metrics import roc_auc
 from aucmax.paper.data import Split
-from aucmax.paper.methods import Grid, Method
 from aucmax.runtime.memory import Budget
 from aucmax.runtime.threads import one_blas_thread, thread_count
 from aucmax.solvers.solam_grid import SOLAMGrid
+
+if TYPE_CHECKING:
+    from aucmax.paper.methods import Grid, Method
 
 #: A path of C, and a search of gamma, ends when the AUC has been below its best for so many values in a
 #: row. The kernel machine's slowest solves are those at a gamma far too large.

@@ -60,7 +60,7 @@ class SOLAMGrid:
         learnt = (self._scalars, square, keep, coef)
         progress = (self._steps, self._share, self._kappa)
         self._steps, self._share, weight = compiled.run(
-            "solam_grid", gram, scores, positive, *learnt, self._sizes, progress
+            "solam_grid", gram, scores, positive, learnt, self._sizes, progress
         )
         self._total += weight
         self._sum += keep[1] * before + X.T @ coef[1].astype(X.dtype)

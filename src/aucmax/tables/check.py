@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 
 from aucmax.reading.frames import RowError, TableError, check_names, row_weights
-from aucmax.reading.opened import OpenedTable
+from aucmax.reading.opened import OpenedTable, open_table, text_columns
 from aucmax.runtime.parameters import check_parameters
 from aucmax.tables.column_options import OPTIONS, ColumnOptions
 from aucmax.tables.columns import Column, make_preprocessor, used
@@ -22,7 +22,6 @@ from aucmax.tables.data_warnings import (
     warn_about_table,
     warn_about_time,
 )
-from aucmax.tables.fit_table_file import open_as_said
 from aucmax.tables.inputs import training_frame
 from aucmax.tables.labels import Labels, two_labels, why_positive
 from aucmax.tables.model import TableModel
@@ -153,7 +152,8 @@ def check_table(
     """
     named = {"target": target, "weight": weight, "group": group, "time": time}
     params |= {"positive": positive, "drop": drop}
-    found, fit = check_opened(open_as_said(table, params), named, **params)
+    check_parameters(TableModel(**params))
+    found, fit = check_opened(open_table(table, as_text=text_columns(params)), named, **params)
     return found if fit is None or not estimate else add_estimate(found, fit)
 
 

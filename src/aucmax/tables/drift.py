@@ -5,8 +5,9 @@ its deciles with the share of rows up to each, of a category the shares of its l
 compared through at most :data:`SAMPLE_ROWS` evenly spaced rows.
 
 Dates are left out, because later rows have later dates. Another column has drifted if its distance
-from the training table is above :data:`DISTANCE` plus what chance explains in so many rows. The distance of a number is the largest difference of the shares of rows up to
-a decile; that of a category is the sum of the shares that would have to move to other levels.
+from the training table is above :data:`DISTANCE` plus what chance explains in so many rows. The
+distance of a number is the largest difference of the shares of rows up to a decile; that of a category
+is the sum of the shares that would have to move to other levels.
 """
 
 from __future__ import annotations

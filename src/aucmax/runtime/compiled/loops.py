@@ -17,6 +17,7 @@ Buffers = tuple[Array, Array]  # of positives and of negatives
 Counts = tuple[int, int]
 Schedule = tuple[Any, Any, int, int, float]  # alpha, t0, regularize_every, average_every, average_power
 Sizes = tuple[float, float, float]  # zeta, radius, and kappa: the largest norm of a row
+Learnt = tuple[Array, Array, Array, Array]  # scalars, squared norms, keep and coef: see `solam_grid`
 Progress = tuple[int, float, float]  # steps, share of positives, and kappa
 
 
@@ -183,24 +184,17 @@ def solam(
 
 
 def solam_grid(
-    gram: Array,
-    scores: Array,
-    positive: Array,
-    scalars: Array,
-    square: Array,
-    keep: Array,
-    coef: Array,
-    sizes: Array,
-    progress: Progress,
+    gram: Array, scores: Array, positive: Array, learnt: Learnt, sizes: Array, progress: Progress
 ) -> tuple[int, float, float]:
     """Take the steps of ``solam`` over a block of B rows, for m settings of zeta and radius at once.
 
-    ``gram`` (B, B) has the products of the rows, ``scores`` (B, m) those with the w before the block,
-    whose squared norm is ``square`` (m,). Iterates are ``keep * w + sum_u coef[u] * x_u``: ``keep[0]``
-    and ``coef[0]`` are of the last one, ``keep[1]`` and ``coef[1]`` sums over all by their weights,
-    ``1 / sqrt(t)``. ``scalars`` (3, m) holds a, b and alpha. Returns the new numbers of steps and share
-    of positives, and the sum of the weights.
+    ``gram`` (B, B) has the products of the rows, and ``scores`` (B, m) those with the w before the
+    block, of squared norm ``square`` (m,). An iterate is ``keep * w + sum_u coef[u] * x_u``:
+    ``keep[0]`` and ``coef[0]`` are of the last one, ``keep[1]`` and ``coef[1]`` sums over all by their
+    weights, ``1 / sqrt(t)``. ``scalars`` (3, m) holds a, b and alpha. Returns the new number of steps
+    and share of positives, and the sum of the weights.
     """
+    scalars, square, keep, coef = learnt
     t, p, kappa = progress
     m, weight = square.size, 0.0
     score, shrink = np.zeros(m), np.ones(m)
@@ -215,7 +209,6 @@ def solam_grid(
             product = gram[u, s]
             for c in range(m):
                 score[c] += coef[0, u, c] * product
-        projected = False
         for c in range(m):
             a, b, alpha, eta = scalars[0, c], scalars[1, c], scalars[2, c], sizes[0, c] * root
             if positive[s]:
@@ -226,28 +219,20 @@ def solam_grid(
                 pull = 2.0 * p * (score[c] - b + 1.0 + alpha)
                 b += eta * 2.0 * p * (score[c] - b)
                 rise = 2.0 * p * (score[c] - (1.0 - p) * alpha)
-            step = -eta * pull
+            step, radius = -eta * pull, sizes[1, c]
             coef[0, s, c] = step
             square[c] += step * (2.0 * score[c] + step * gram[s, s])
-            shrink[c] = 1.0
-            if square[c] > sizes[1, c] ** 2:
-                shrink[c] = sizes[1, c] / square[c] ** 0.5
-                square[c] = sizes[1, c] ** 2
-                projected = True
-            bound = sizes[1, c] * kappa
+            shrink[c] = radius / square[c] ** 0.5 if square[c] > radius**2 else 1.0
+            square[c] = min(square[c], radius**2)
+            bound = radius * kappa
             scalars[0, c] = min(bound, max(-bound, a))
             scalars[1, c] = min(bound, max(-bound, b))
             scalars[2, c] = min(2.0 * bound, max(-2.0 * bound, alpha + eta * rise))
-        if projected:
-            for c in range(m):
-                keep[0, c] *= shrink[c]
-            for u in range(s + 1):
-                for c in range(m):
-                    coef[0, u, c] *= shrink[c]
-        for c in range(m):
+            keep[0, c] *= shrink[c]
             keep[1, c] += root * keep[0, c]
         for u in range(s + 1):
             for c in range(m):
+                coef[0, u, c] *= shrink[c]
                 coef[1, u, c] += root * coef[0, u, c]
     return t, p, weight
 

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 if TYPE_CHECKING:
-    from aucmax.runtime.compiled.loops import Array, Buffers, Counts, Progress, Schedule, Sizes
+    from aucmax.runtime.compiled.loops import Array, Buffers, Counts, Learnt, Progress, Schedule, Sizes
 
 
 def pair_sgd(
@@ -93,16 +93,9 @@ def solam(
 
 
 def solam_grid(
-    gram: Array,
-    scores: Array,
-    positive: Array,
-    scalars: Array,
-    square: Array,
-    keep: Array,
-    coef: Array,
-    sizes: Array,
-    progress: Progress,
+    gram: Array, scores: Array, positive: Array, learnt: Learnt, sizes: Array, progress: Progress
 ) -> tuple[int, float, float]:
+    scalars, square, keep, coef = learnt
     (t, p, kappa), (zeta, radius), weight = progress, sizes, 0.0
     for s, up in enumerate(positive):
         t += 1
