@@ -174,23 +174,12 @@ def predict(
     as_json: Json = False,
 ) -> None:
     """Score the rows of a table of any length: score, probability, label and rank."""
-    from aucmax.cli.predict import run_predict
+    from aucmax.cli.predict import PredictOptions, run_predict
+    from aucmax.tables.predict_table_file import Wanted, parse_top
 
-    run_predict(
-        model,
-        table,
-        output,
-        encoding=encoding,
-        sheet=sheet,
-        force=force,
-        as_json=as_json,
-        fail_on_drift=fail_on_drift,
-        keep=id_column or (),
-        rank=rank,
-        top=top,
-        explain=explain,
-        batch_rows=rows,
-    )
+    wanted = Wanted(tuple(dict.fromkeys(id_column or ())), rank, parse_top(top), explain)
+    options = PredictOptions(rows, force, as_json, fail_on_drift)
+    run_predict(model, table, output, wanted, {"encoding": encoding, "sheet": sheet}, options)
 
 
 @commands_app.command(epilog="Example: aucmax evaluate churn.aucmax later.csv --by region --json")

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 from rich.console import Console
@@ -17,10 +17,11 @@ from rich.table import Table
 
 from aucmax.cli.remarks import check_output as check_output
 from aucmax.cli.remarks import say as say
-from aucmax.persistence.model_file import load_model
 from aucmax.runtime.json_values import json_ready
 from aucmax.runtime.output_files import FULL
-from aucmax.tables.model import TableModel
+
+if TYPE_CHECKING:
+    from aucmax.tables.model import TableModel
 
 _MOST_COLUMNS = 200  # of a table that are printed; a model file has all
 
@@ -72,6 +73,9 @@ def aim_words(aim: str) -> str:
 
 def table_model(path: Path) -> TableModel:
     """Load the model of a file; refuse one that does not take tables."""
+    from aucmax.persistence.model_file import load_model
+    from aucmax.tables.model import TableModel
+
     model = load_model(path)
     if not isinstance(model, TableModel):
         raise ValueError(

@@ -3,44 +3,48 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from aucmax.cli import inputs_outputs as io
 from aucmax.cli.remarks import DRIFTED
 from aucmax.cli.status_line import rows_expected, status_line
 from aucmax.cli.table_inputs import STANDARD, table_file
-from aucmax.tables.predict_table_file import Wanted, check_ending, parse_top, write_predictions
+from aucmax.tables.predict_table_file import Wanted, check_ending, write_predictions
+
+
+@dataclass(frozen=True)
+class PredictOptions:
+    """The options of ``aucmax predict`` that do not change the scores."""
+
+    batch_rows: int
+    force: bool
+    as_json: bool
+    fail_on_drift: bool
 
 
 def run_predict(
     model: Path,
     table: Path,
     output: Path | None,
-    *,
-    encoding: str | None,
-    sheet: str | None,
-    force: bool,
-    as_json: bool,
-    fail_on_drift: bool,
-    keep: Sequence[str],
-    rank: bool,
-    top: str | None,
-    explain: int,
-    batch_rows: int,
+    wanted: Wanted,
+    reading: dict[str, str | None],
+    options: PredictOptions,
 ) -> None:
-    """Score the rows of a table, and print remarks on new values and drift."""
-    wanted = Wanted(tuple(dict.fromkeys(keep)), rank, parse_top(top), explain)
+    """Score the rows of a table, and print remarks on new values and drift.
+
+    ``reading`` has the encoding and the sheet.
+    """
     output = None if output == STANDARD else output
     if output is not None:
-        io.check_output(output, model, table, force=force)
+        io.check_output(output, model, table, force=options.force)
         check_ending(output)
-    elif as_json:
+    elif options.as_json:
         raise ValueError("--json needs --output, because the scores would be printed among the JSON.")
     loaded = io.table_model(model)
     mixed = output is None and sys.stdout.isatty()  # scores and progress on one terminal
     with (
-        table_file(table, encoding=encoding, sheet=sheet) as file,
+        table_file(table, **reading) as file,
         io.naming_full_disk(output or "the scores"),
         status_line(quiet=mixed) as line,
     ):
@@ -49,17 +53,17 @@ def run_predict(
             file,
             output or sys.stdout.buffer,
             wanted,
-            batch_rows=batch_rows,
+            batch_rows=options.batch_rows,
             progress=line,
             expected_rows=rows_expected(file) if line.live else None,
         )
     for sentence in (*done.unseen, *(each.sentence for each in done.drift)):
         io.say(sentence)
-    if as_json:
+    if options.as_json:
         drift = [each.to_dict() for each in done.drift]
         about = {"rows": done.rows, "unseen_values": done.unseen, "drift": drift}
         io.print_json({"output": output, **about})
     elif output is not None:
         io.say(f"{done.rows:,} rows are in {output}.")
-    if done.drift and fail_on_drift:
+    if done.drift and options.fail_on_drift:
         raise SystemExit(DRIFTED)
