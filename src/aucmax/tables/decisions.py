@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from copy import copy
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
@@ -14,7 +14,9 @@ from aucmax.metrics.thresholds import Aim, choose_threshold
 from aucmax.reading.frames import RowError, TableError, check_names
 from aucmax.reading.read import located
 from aucmax.tables.evaluation_rows import EvaluationRows, evaluation_rows
-from aucmax.tables.model import TableModel
+
+if TYPE_CHECKING:
+    from aucmax.tables.model import TableModel
 
 
 def with_threshold(
