@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,7 +16,9 @@ from aucmax.persistence.model_file import save_model
 from aucmax.reading.read import located
 from aucmax.tables.decisions import choose_for_rows, cost_at_threshold, miss_costs_of
 from aucmax.tables.evaluation_rows import EvaluationRows, evaluation_rows
-from aucmax.tables.model import TableModel
+
+if TYPE_CHECKING:
+    from aucmax.tables.model import TableModel
 
 
 @dataclass(frozen=True)

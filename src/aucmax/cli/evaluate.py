@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
@@ -23,10 +23,12 @@ from aucmax.reading.frames import as_frame, check_names
 from aucmax.tables.columns import normal_frame
 from aucmax.tables.decisions import cost_at_threshold
 from aucmax.tables.evaluation_rows import EvaluationRows, evaluation_rows
-from aucmax.tables.model import TableModel
 from aucmax.tables.row_hashes import share_of_training_rows
 from aucmax.tables.table_features import training_features
 from aucmax.tables.target_encoding import TargetRows
+
+if TYPE_CHECKING:
+    from aucmax.tables.model import TableModel
 
 _MOST_GROUPS = 100  # of evaluate --by
 _RATES = ("precision", "recall", "fpr")

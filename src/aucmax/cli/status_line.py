@@ -8,6 +8,7 @@ from contextlib import contextmanager, suppress
 from copy import copy
 from itertools import count
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
@@ -16,7 +17,9 @@ from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn,
 from rich.text import Text
 
 from aucmax.reading.byte_streams import find_table, is_packed
-from aucmax.tables.model import TableModel
+
+if TYPE_CHECKING:
+    from aucmax.tables.model import TableModel
 
 _SAMPLES, _SAMPLE_BYTES = 16, 2**16  # from which the lines of a file are estimated
 _SHUFFLES = 5  # of each column by a report
