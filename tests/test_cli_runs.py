@@ -189,8 +189,11 @@ def test_a_full_disk_is_told_with_the_file_and_leaves_what_was_there(
     words = words.format(m=place / "model.aucmax", t=place / "new.csv")
     code, told = run(tmp_path, words, output, "--force")
     error = capsys.readouterr().err.replace("\n", " ")
-    assert (code, told) == (2, "")
-    assert error.startswith("aucmax: cannot write")
+    assert code == 2
+    if not words.startswith("train"):  # which first prints what it found in the table
+        assert told == ""
+        assert error.startswith("aucmax: cannot write")
+    assert "aucmax: cannot write" in error
     assert output in error
     assert "No space left on device" in error
     assert (tmp_path / output).read_text() == "kept"

@@ -242,6 +242,8 @@ def test_there_is_one_way_to_write_an_output():
         "rows/stored.py": "a temporary file of a fit",
         "operators/speeds.py": "a temporary file that is timed",
         "paper/runner.py": "the null device",
+        "cli/table_inputs.py": "a temporary copy of standard input",
+        "reading/encodings.py": "a temporary copy in UTF-8",
     }
     writes = re.compile(
         r"""open\([^)]*["'][rwax]?b?[wa+]|\.open\(["'][wax]|write_text\(|write_bytes\(|os\.replace|os\.rename"""

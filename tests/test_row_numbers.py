@@ -8,7 +8,7 @@ from aucmax import KernelAUCClassifier, LinearAUCClassifier, save_model
 from aucmax.cli import commands
 from aucmax.reading import byte_streams
 from aucmax.reading.read import table_batches
-from aucmax.report.column_table import confident_mistakes
+from aucmax.report.cases import shown_cases
 from aucmax.tables import TableError, TableModel
 from aucmax.tables.evaluation_rows import evaluation_rows
 from tests.searches import fit_table, table_model
@@ -141,6 +141,7 @@ def test_a_report_numbers_rows_from_0(model):
     )
     scored = evaluation_rows(model, other)
     assert scored.number.tolist() == list(range(4, 60))
-    shown = confident_mistakes(scored, ["x"], "yes", "no")[0]["rows"][0]
+    alarms = shown_cases(model, scored, ["x"], ("yes", "no"), None)[1]
+    shown = alarms["cases"][0]
     worst = int(np.argmax(np.where(scored.positive, -np.inf, scored.score)))
     assert shown["number"] == worst + 4
