@@ -28,8 +28,8 @@ from aucmax.solvers.solam_grid import SOLAMGrid
 if TYPE_CHECKING:
     from aucmax.paper.methods import Grid, Method
 
-#: A path of C, and a search of gamma, ends when the AUC has been below its best for so many values in a
-#: row. The kernel machine's slowest solves are those at a gamma far too large.
+#: A path of C, and a search of gamma, ends after this many values in a row whose AUC is below the best.
+#: The kernel machine's slowest solves are those at a gamma far too large.
 _C_PATIENCE, _GAMMA_PATIENCE = 3, 2
 
 Params = dict[str, float]
@@ -41,12 +41,12 @@ def _folds(seed: int) -> StratifiedKFold:
 
 
 def _stagnates(values: list[float], patience: int) -> bool:
-    """Whether so many values in a row have come after the best."""
+    """Whether at least ``patience`` values have come after the best one."""
     return len(values) - 1 - int(np.argmax(values)) >= patience
 
 
 def sample_rows(n_rows: int, most: int | None, seed: int) -> np.ndarray | slice:
-    """Return the numbers of at most so many rows, drawn at random."""
+    """Return the numbers of at most ``most`` rows, drawn at random."""
     if most is None or n_rows <= most:
         return slice(None)
     return np.sort(np.random.default_rng(seed).permutation(n_rows)[:most])
@@ -60,7 +60,7 @@ def search_path(method: Method, split: Split, grid: Grid, seed: int, landmarks: 
 
 
 def search_exact(split: Split, grid: Grid, most: int, seed: int) -> Params:
-    """Return the best gamma and C of the exact kernel machine on at most so many rows.
+    """Return the best gamma and C of the exact kernel machine on at most ``most`` rows.
 
     For each gamma, in rising order, the paths of C of the three folds go on together until the mean AUC
     has been below its best for three values; gamma rises until its best AUC has been so for two.

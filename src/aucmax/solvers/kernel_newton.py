@@ -40,7 +40,7 @@ _RESTRICTED_SHARE = 0.5
 _MOST_TO_MAKE_UP = 100.0
 
 #: The preconditioner is rebuilt when the Newton system before took more products than this, and given
-#: up when it took more than the second number: the landmarks do not span what is left to learn.
+#: up when it took more than the second number: then landmarks do not span the solution.
 _REBUILT_AFTER, _GIVEN_UP_AFTER = 8, 60
 
 

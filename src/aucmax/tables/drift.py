@@ -84,7 +84,7 @@ class RowSample:
 
     def __init__(self) -> None:
         self._parts: list[pl.DataFrame] = []
-        self._step = 1  # every so many rows
+        self._step = 1  # every step-th row is kept
         self._next = 0  # the next row, from the start of the next batch
 
     def add(self, frame: pl.DataFrame) -> None:

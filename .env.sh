@@ -1,2 +1,0 @@
-export PYTHONPATH=/tmp/wm/src PATH=/work/main/.venv/bin:$PATH
-cd /tmp/wm
