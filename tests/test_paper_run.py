@@ -20,10 +20,12 @@ import numpy as np
 import pytest
 
 from aucmax.paper import protocol, runner
+from aucmax.paper import store as store_module
 from aucmax.paper.methods import METHODS
 from aucmax.paper.protocol import Cell, Settings
+from aucmax.paper.results import notes_of
 from aucmax.paper.runner import Progress, plan, run_cells
-from aucmax.paper.store import FolderInUseError, Store
+from aucmax.paper.store import FolderInUseError, Store, timed_again
 
 TINY = Settings(20, 200, 300, None, 100, 80, (1, 2, 4), True)
 
@@ -286,6 +288,47 @@ def test_what_one_seed_has_shown_to_take_too_long_is_not_tried_with_another(tiny
         assert len(store.rows) == 1
 
 
+def test_a_disturbed_fit_is_timed_again_after_the_others(tmp_path, monkeypatch):
+    full, shares = Settings(), iter([0.5, 0.0, 0.3, 0.4, 0.2])
+    cells = [Cell("tiny", "NBAUC", 0), Cell("tiny", "NBAUC", 1), Cell("tiny", "NBAUC", 2)]
+    calls = []
+
+    def run(progress, *_):
+        calls.append(progress.running.seed)
+        share = next(shares)
+        times = {"embedding_seconds": share, "learning_seconds": 10 * share, "company": share}
+        return row_of(progress.running, full, auc=0.9, params={"C": len(calls)}, seconds=1.0, **times)
+
+    monkeypatch.setattr(runner, "_run_apart", run)
+    monkeypatch.setattr(store_module, "MOST_TIMINGS", 2)
+    with Store(tmp_path).open() as store:
+        run_cells(Progress(cells, full, store, 60), {"tiny": None})
+        assert calls == [0, 1, 2, 0, 2]  # the second was alone
+        first, _, last = (store.get(cell.key(full)) for cell in cells)
+    assert (first["learning_seconds"], first["params"], first["timings"]) == (4.0, {"C": 1}, 2)
+    assert (last["learning_seconds"], last["company"]) == (2.0, 0.2)
+    assert notes_of(last) == ["NBAUC: timed beside other programs"]
+
+
+def test_a_second_timing_that_is_more_disturbed_changes_nothing():
+    before = {"status": "done", "company": 0.2, "learning_seconds": 3.0, "auc": 0.9}
+    after = {"status": "done", "company": 0.4, "learning_seconds": 2.0, "auc": 0.9}
+    assert timed_again(before, after) == {**before, "timings": 2}
+    assert timed_again(before, {"status": "failed"}) == {**before, "timings": 2}
+
+
+def test_a_second_timing_uses_the_values_chosen_before(tiny, tmp_path):
+    cell = Cell("tiny", "NBAUC", 0)
+    whole = Settings(20, 200, 300, None, 100, 80, (1, 2, 4), False)
+    with Store(tmp_path).open() as store:
+        disturbed = {"company": 2.0, "embedding_seconds": 9.0, "learning_seconds": 9.0, "auc": 0.5}
+        store.append(row_of(cell, whole, params={"C": 3.0}, search_seconds=7.0, **disturbed))
+        run_cells(Progress([cell], whole, store, 60), {"tiny": tiny[0]}, tiny[1])
+        row = store.get(cell.key(whole))
+    assert (row["params"], row["search_seconds"], row["auc"]) == ({"C": 3.0}, 7.0, 0.5)
+    assert row["learning_seconds"] != 9.0
+
+
 def test_what_fails_says_why_and_runs_again(tiny, tmp_path):
     cells = [Cell("tiny", "NBAUC", 0)]
     with Store(tmp_path / "out").open() as store:
@@ -334,6 +377,7 @@ KILLED = """
     from pathlib import Path
     import pickle
     from aucmax.paper.protocol import Cell, Settings
+from aucmax.paper.results import notes_of
     from aucmax.paper.runner import Progress, run_cells
     from aucmax.paper.store import Store
 

@@ -24,7 +24,7 @@ from typing import Any
 from aucmax.paper.data import Dataset
 from aucmax.paper.protocol import CAP, Cell, Settings, paper_rows, run_cell
 from aucmax.paper.published import SCOPES, SMALL_DATASETS
-from aucmax.paper.store import Row, Store
+from aucmax.paper.store import Row, Store, needs_timing, timed_again
 
 #: The longest folder path, in bytes, that leaves room for a socket's name: macOS allows 104 for both.
 _LONGEST_FOLDER = 70
@@ -56,12 +56,17 @@ class Progress:
         return self.store.get(cell.key(self.settings))
 
     def waiting(self) -> list[Cell]:
-        """Return the cells to run: not done, and not of a kind that exceeded the limit before."""
+        """Return the cells to run: those without a result, then those to be timed again.
+
+        Cells of a kind that exceeded the time limit before are left out.
+        """
         rows = {cell: self.row(cell) or {"status": "", "time_limit": 0.0} for cell in self.cells}
         stopped = {cell for cell, row in rows.items() if row["status"] == "stopped"}
         too_long = {_kind(cell) for cell in stopped if rows[cell]["time_limit"] >= self.time_limit}
         left = [cell for cell in rows if rows[cell]["status"] != "done" and cell not in self.failed]
-        return [cell for cell in left if _kind(cell) not in too_long]
+        disturbed = [cell for cell, row in rows.items() if _done(row) and needs_timing(row)]
+        again = [] if self.settings.quick else disturbed
+        return [cell for cell in left if _kind(cell) not in too_long] + again
 
     def seconds_left(self) -> float:
         """Estimate the time left from cells of the same kind, or from rough costs scaled to others."""
@@ -133,7 +138,9 @@ def run_cells(
             cell = waiting[0]
             progress.running, progress.since = cell, time.monotonic()
             show(progress)
+            before = _done(progress.row(cell))
             row = _run_apart(progress, datasets[cell.data], data_dir, samples, show)
+            row = row if before is None else timed_again(before, row)
             progress.running = None
             try:
                 progress.store.append(row)
@@ -157,8 +164,9 @@ def _run_apart(
     """Run the current cell in a process of its own, and return its row or why there is none."""
     cell, limit = progress.running, progress.time_limit
     assert cell is not None
+    before = _done(progress.row(cell))
     plain = progress.row(replace(cell, curve=False)) if cell.curve else None
-    known = plain and plain.get("params")  # a curve reuses what the cell without one chose
+    known = (before or plain or {}).get("params")  # a curve reuses what the cell without one chose
     context = _context()
     ours, theirs = context.Pipe(duplex=False)
     arguments = (cell, dataset, progress.settings, data_dir, known, samples)
@@ -182,6 +190,10 @@ def _run_apart(
     if isinstance(outcome, str):
         return _without(progress, cell, "failed", outcome)
     return {**outcome, "time_limit": limit}
+
+
+def _done(row: Row | None) -> Row | None:
+    return row if row is not None and row["status"] == "done" else None
 
 
 def _without(progress: Progress, cell: Cell, status: str, reason: str) -> Row:
