@@ -50,6 +50,9 @@ WRITTEN = {
     "percent": (lambda v: f"{v:.2f}%", "plain with %"),
     "percent with comma": (lambda v: f"{v:.2f} %".replace(".", ","), "comma with %"),
     "francs": (lambda v: f"CHF {v:,.2f}".replace(",", "'"), "plain with CHF"),
+    "blanks": (lambda v: f"{v:,.2f}".replace(",", " ").replace(".", ","), "comma"),
+    "narrow blanks": (lambda v: f"{v:,.2f}".replace(",", "\u202f").replace(".", ","), "comma"),
+    "apostrophes": (lambda v: f"{v:,.2f}".replace(",", "’"), "plain"),
 }
 
 
@@ -95,6 +98,24 @@ def test_money_survives_files_predictions_and_graphs(tmp_path):
 
 
 # --- identifiers
+
+
+def test_an_identifier_may_have_a_few_missing_values_and_blanks():
+    numbers = RNG.choice(10**9, ROWS, replace=False) + 10**9
+    holes = [None if row % 20 == 7 else int(value) for row, value in enumerate(numbers)]
+    table = pl.DataFrame(
+        {
+            "account": holes,
+            "phone": [f"{value:,}".replace(",", " ") for value in numbers],
+            "hardly known": [value if row < 30 else None for row, value in enumerate(holes)],
+            "age": RNG.integers(18, 90, ROWS),
+        }
+    )
+    found = columns(table)
+    for name in ("account", "phone"):
+        assert found[name]["treatment"].startswith("dropped as an identifier"), name
+    assert found["account"]["missing"] == ROWS // 20
+    assert found["hardly known"]["kind"] == "number"
 
 
 def test_unique_whole_numbers_identify_rows_whatever_their_name():
