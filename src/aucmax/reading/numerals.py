@@ -85,7 +85,7 @@ def describe_style(style: str) -> str:
 
 
 def are_codes(levels: pl.Series) -> bool:
-    """Return whether digits are codes and not numbers: one has a leading zero, as "00037" or "030 123"."""
+    """Return whether digits are codes: one of them has a leading zero, as "00037" or "030 123"."""
     return bool(levels.str.contains(_ZEROS).any())
 
 
