@@ -10,6 +10,7 @@ import numpy as np
 
 from aucmax.cli import inputs_outputs as io
 from aucmax.cli.status_line import status_line, watched
+from aucmax.cli.table_inputs import optional_table
 from aucmax.metrics.costs import ExpectedCost
 from aucmax.metrics.thresholds import Aim
 from aucmax.persistence.model_file import save_model
@@ -86,6 +87,7 @@ def run_threshold(
     aim: Aim,
     costs: CostOptions,
     target: str | None,
+    reading: dict[str, str | None],
     force: bool,
     as_json: bool,
 ) -> None:
@@ -100,10 +102,10 @@ def run_threshold(
     if costs.column is not None and table is None:
         raise ValueError(f"--cost-column {costs.column} needs a table: name it after the model.")
     model = io.table_model(path)
-    with status_line() as line:
+    with optional_table(table, **reading) as file, status_line() as line:
         line.part("measuring" if table is None else f"reading {table.name}")
-        rows = evaluation_rows(watched(model, line), table, target)
-        by_row = costs.by_row(rows, table)
+        rows = evaluation_rows(watched(model, line), file, target)
+        by_row = costs.by_row(rows, file)
         changed = choose_for_rows(model, aim, rows, by_row)
         cost = cost_at_threshold(changed, aim, rows, by_row) if aim.kind == "cost" else None
     with io.naming_full_disk(output):
