@@ -13,14 +13,13 @@ from aucmax.features.fourier import FOURIER_KERNELS
 from aucmax.features.kernels import BOTH, LANDMARK_KERNELS, RADIAL
 from aucmax.features.landmarks import STRATEGIES
 from aucmax.features.nystroem import COEF0, DEGREE, NystroemFeatures
-from aucmax.fitting.kernel_fit import fit_kernel, narrowed, plan_rows
+from aucmax.fitting.kernel_fit import fit_kernel, narrowed, plan_unfitted
 from aucmax.fitting.machines import KernelMachine
 from aucmax.fitting.open_fit import open_fit
 from aucmax.fitting.recipe import Recipe
 from aucmax.fitting.settings import Settings
 from aucmax.operators.placement import EXPECTED_PASSES, Plan
-from aucmax.operators.speeds import SPEED_ROWS
-from aucmax.rows.interface import ArrayRows, as_rows
+from aucmax.rows.interface import as_rows
 from aucmax.runtime.memory import Budget
 from aucmax.runtime.parameters import (
     AUTO,
@@ -399,7 +398,5 @@ def plan_kernel(
         settings = replace(settings, landmarks="uniform")
     recipe = replace(recipe, settings=settings)
     rows = narrowed(rows, recipe, memory)
-    some = ArrayRows(rows[: max(SPEED_ROWS, 2 * recipe.width(rows.shape[0]))])
-    mapped = recipe.new_map(some.shape[0], 0).fit(some).map
-    plan = plan_rows(rows, mapped, recipe, memory, n_problems, passes, measure=True)
+    plan = plan_unfitted(rows, recipe, memory, n_problems, passes)
     return replace(plan, tuning=seconds_of_tuning(rows, asked))
