@@ -4,7 +4,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from aucmax import check_table, fit_table
+from aucmax import KernelAUCClassifier, check_table, fit_table
 from aucmax.metrics import roc_auc
 from aucmax.reading.frames import TableError
 from aucmax.tables import data_warnings
@@ -148,6 +148,27 @@ def test_equal_rows_with_other_labels_are_counted():
     found = check_table(pl.concat([table, table[:20].with_columns(left=other)]), "left", estimate=False)
     assert [each.kind for each in found.warnings] == ["contradictory rows"]
     assert found.warnings[0].sentence.startswith("40 rows")
+
+
+def test_rows_that_are_equal_by_chance_are_not_warned_of():
+    rng = np.random.default_rng(0)
+    n = 1300
+    passengers = pl.DataFrame(
+        {
+            "class": rng.choice(["1st", "2nd", "3rd"], n, p=[0.25, 0.2, 0.55]),
+            "sex": rng.choice(["f", "m"], n),
+            "age": rng.normal(30, 14, n).clip(1, 80).round(),
+            "relatives": rng.poisson(0.5, n),
+            "y": rng.random(n) < 0.4,
+        }
+    )
+    assert passengers["age"].n_unique() > n / 20
+    assert kinds(check_table(passengers, "y", estimate=False)) == []
+    model = fit_table(passengers, "y", estimator=KernelAUCClassifier(preset="paper", n_landmarks=20))
+    assert model.training_["copies"] == 0
+    fare = passengers.with_columns(fare=pl.Series(rng.exponential(30, n).round(2)))
+    twice = pl.concat([fare, fare.with_columns(y=~pl.col("y"))])
+    assert kinds(check_table(twice, "y", estimate=False)) == [("contradictory rows", None)]
 
 
 def test_few_positives_widen_the_interval_as_hanley_and_mcneil_have_it():

@@ -19,6 +19,7 @@ import polars as pl
 from aucmax.reading.dates import dates_among
 from aucmax.reading.text import clean_text
 from aucmax.tables.columns import Column, normal_frame, normal_name, used
+from aucmax.tables.row_hashes import FEW_TWINS, twins_by_chance
 
 SAMPLE_ROWS = 20_000  #: Rows of each class from which the AUC of single columns is measured.
 _LEAKS = 0.98  #: A single column with this AUC or more most likely holds the answer.
@@ -198,6 +199,8 @@ def _contradictions(
 ) -> list[Finding]:
     names = [column["name"] for column in used(columns)]
     if not any(levels[each["name"]] > _FINE * frame.height for each in used(columns, ["number"])):
+        return []
+    if twins_by_chance(frame.select(names)) > FEW_TWINS:
         return []
     rows = pl.DataFrame({"row": frame.select(names).hash_rows(), "up": positive})
     both = rows.group_by("row").agg(pl.len(), pl.col("up").sum())

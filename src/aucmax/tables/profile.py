@@ -186,8 +186,8 @@ def _profile_written(
         return None
     row = int((values.is_not_null() & numbers.is_null()).arg_max() or 0)
     raise RowError(
-        f"Column {name!r} holds numbers, except for some values, the first {shown(text[row])} in row "
-        f"{RowError.ROW}. Correct them, leave them empty, or leave the column out with drop.",
+        f"Column {name!r} is read as numbers, but holds {shown(text[row])} in row {RowError.ROW}. "
+        "Correct such values, leave them empty, or leave the column out with drop.",
         row,
     )
 
