@@ -15,7 +15,7 @@ Amount = float | None
 File = Path | None
 Names = list[str] | None
 Model = Annotated[Path, Argument(help="A model file written by aucmax train.", metavar="MODEL")]
-_FORMATS = "A CSV, TSV, JSON lines, Parquet, Arrow, LIBSVM or Excel file, also packed; - is stdin."
+_FORMATS = "A CSV, TSV, JSON lines, Parquet, Arrow, LIBSVM or Excel file; - is standard input."
 _SEVERAL = f"{_FORMATS} Several files, or a pattern in quotes, need the same columns."
 Table = Annotated[Path, Argument(help=_FORMATS, metavar="TABLE")]
 Tables = Annotated[list[Path], Argument(help=_SEVERAL, metavar="TABLE")]
