@@ -152,7 +152,7 @@ def check_opened(
         if ups.any() and not ups.all():
             found_warnings += warn_about_table(rows, ups, usable, target, levels)
     found_warnings += warn_about_identifiers(rows, levels, model.id, present.get("group"))
-    if "time" not in present:
+    if named.get("time") is None:
         found_warnings += warn_about_time(frame, list(present.values()))
     found = TableCheck(
         target=target,
