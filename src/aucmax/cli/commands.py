@@ -233,20 +233,11 @@ def threshold(
     as_json: Json = False,
 ) -> None:
     """Choose another threshold for a saved model, for an aim or for costs, without training."""
-    from aucmax.cli.decisions import CostOptions, choose_aim, run_threshold
+    from aucmax.cli.decisions import CostOptions, ThresholdOptions, choose_aim, run_threshold
 
     costs = CostOptions(cost_miss, cost_alarm, cost_column)
-    run_threshold(
-        model,
-        table,
-        output,
-        aim=choose_aim(aim, costs),
-        costs=costs,
-        target=target,
-        reading={"encoding": encoding, "sheet": sheet},
-        force=force,
-        as_json=as_json,
-    )
+    options = ThresholdOptions(choose_aim(aim, costs), costs, force, as_json)
+    run_threshold(model, table, output, target, {"encoding": encoding, "sheet": sheet}, options)
 
 
 @commands_app.command(

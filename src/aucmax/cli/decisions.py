@@ -53,6 +53,16 @@ class CostOptions:
             return miss_costs_of(rows, self.column)
 
 
+@dataclass(frozen=True)
+class ThresholdOptions:
+    """The options of ``aucmax threshold`` that are not files."""
+
+    aim: Aim
+    costs: CostOptions
+    force: bool
+    as_json: bool
+
+
 def choose_aim(aim: str | None, costs: CostOptions) -> Aim:
     """Return the aim of the options of a command; exactly one must be given."""
     by_cost = costs.aim()
@@ -83,15 +93,12 @@ def run_threshold(
     path: Path,
     table: Path | None,
     output: Path | None,
-    *,
-    aim: Aim,
-    costs: CostOptions,
     target: str | None,
     reading: dict[str, str | None],
-    force: bool,
-    as_json: bool,
+    options: ThresholdOptions,
 ) -> None:
     """Choose another threshold for a saved model, and write the model."""
+    aim, costs, force = options.aim, options.costs, options.force
     if output is None and not force:
         raise ValueError(f"name a new file with --output, or add --force to change {path} itself.")
     if output is None or (output.exists() and path.exists() and output.samefile(path)):
@@ -111,7 +118,7 @@ def run_threshold(
     with io.naming_full_disk(output):
         save_model(changed, output)
     before, after = model.threshold_, changed.threshold_
-    if as_json:
+    if options.as_json:
         results = {"model": output, "source": rows.source, "before": before.threshold}
         more = {"threshold": after.to_dict(), "cost": None if cost is None else cost.to_dict()}
         io.print_json(results | more)
