@@ -17,6 +17,7 @@ and its case to ``choose_landmarks``.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -68,14 +69,19 @@ def choose_landmarks(
         return _kmeans(rows, order, n_landmarks, random_state, weight, strategy == "centroids")
     assert y is not None
     groups = [order[y[order] == label] for label in np.unique(y)]
-    share_out = equal_shares if strategy == "class-kmeans" else root_shares
+    shares = shares_of(strategy)([group.size for group in groups], n_landmarks)
     centres, seen = [], 0
-    for group, count in zip(groups, share_out([g.size for g in groups], n_landmarks), strict=True):
+    for group, count in zip(groups, shares, strict=True):
         if count:
             centre, used = _kmeans(rows, group, count, random_state, weight)
             centres.append(centre)
             seen += used
     return np.vstack(centres), seen
+
+
+def shares_of(strategy: str) -> Callable[[list[int], int], list[int]]:
+    """Return the function that splits landmarks among the classes for one of ``OF_CLASSES``."""
+    return equal_shares if strategy == "class-kmeans" else root_shares
 
 
 def equal_shares(sizes: list[int], total: int) -> list[int]:
