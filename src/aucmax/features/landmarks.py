@@ -39,8 +39,9 @@ OF_CLASSES = ("class-kmeans", "root-kmeans")
 ROWS_PER_LANDMARK = 25
 SEED_ROWS_PER_LANDMARK = 8
 
-#: Lloyd iterations. Landmarks have to cover the data; the clustering need not converge.
-_ITERATIONS = 10
+#: Lloyd iterations, for centres and for the rows nearest to them. Landmarks have to cover the data; the
+#: clustering need not converge, the less so as rows are rounded to.
+_ITERATIONS, _ROW_ITERATIONS = 10, 5
 
 #: Squares of distances must be above the rounding of a square by this factor.
 _ROUNDING = 1e4
@@ -143,7 +144,8 @@ def _kmeans(
         n_local_trials=1,
         random_state=random_state,
     )
-    centres = lloyd(X, dense(start), weight[numbers])
+    iterations = _ITERATIONS if centroids else _ROW_ITERATIONS
+    centres = lloyd(X, dense(start), weight[numbers], iterations)
     if centroids:
         return _distinct((centres + shift).astype(X.dtype)), X.shape[0]
     # The row nearest to each centre: a mean of one-hot or skewed columns lies where no row does. On

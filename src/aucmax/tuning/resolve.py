@@ -161,7 +161,7 @@ def _resolve(
     wide = rows_within(problem.codes, room, _dense_columns(rows), wide_rows(effort))
     many = are_many(problem.codes, len(sample.codes), wide)
     limits = Limits(
-        first_landmarks(effort),
+        first_landmarks(len(sample.codes), effort),
         most_landmarks(*rows.shape, effort),
         most_with_second_kernel(rows, asked, context.memory),
         most_tried(effort),
@@ -265,7 +265,7 @@ def _trial_sample(
     """Draw the sample of the trials, scaled in each way worth trying."""
     rows, codes, weight = problem.rows, problem.codes, problem.weight
     room = trial_room(rows, context.memory)
-    wanted = sample_rows(asked.real_effort) if most_rows is None else most_rows
+    wanted = sample_rows(codes.size, asked.real_effort) if most_rows is None else most_rows
     most = rows_within(codes, room, _dense_columns(rows), wanted)
     # Rows in memory are in the order of their content already.
     order = np.arange(codes.size) if rows.in_memory else content_order(rows, codes, weight)

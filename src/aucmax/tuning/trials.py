@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,7 +16,7 @@ from aucmax.operators.in_memory import FeatureOperator
 from aucmax.pairs import PairLoss, ordered_share
 from aucmax.rows.interface import dense
 from aucmax.runtime.deadline import NEVER, Deadline, OutOfTimeError
-from aucmax.runtime.threads import cpu_count, one_blas_thread
+from aucmax.runtime.threads import side_by_side
 from aucmax.solvers.newton import Newton
 from aucmax.solvers.options import Stopping
 from aucmax.tuning.trial_map import TrialMap
@@ -271,19 +270,30 @@ class Candidate:
     def climb(self, near: Result | None = None) -> Result:
         """Return the best C and gamma, from those of another candidate or from the rules.
 
-        Gamma rises as long as that helps, otherwise it falls.
+        Gamma goes in the direction that helps more, as long as it helps.
         """
         best = self.c_near(near) if near else self.best_c(1.0, self._sample.first_cost, patience=2)
-        for step in () if self._kernel.fixed else (1.0 / _GAMMA_STEP, _GAMMA_STEP):
-            improved = False
-            while _GAMMA_RANGE[0] <= best.gamma * step <= _GAMMA_RANGE[1]:
-                result = self.best_c(best.gamma * step, best.C)
-                if not (result.gains_on(best) and (not self._sample.few or result.beats(best))):
-                    break
-                best, improved = result, True
-            if improved:
-                break
+        return self._climb(best, 1.0 / _GAMMA_STEP, _GAMMA_STEP)
+
+    def narrow(self, near: Result) -> Result:
+        """Return the best C, from that of another candidate, and gamma as long as more of it helps."""
+        return self._climb(self.c_near(near), _GAMMA_STEP)
+
+    def _climb(self, best: Result, *steps: float) -> Result:
+        tried = [(step, self._stepped(best, step)) for step in steps if not self._kernel.fixed]
+        step, result = max(tried, key=lambda each: each[1].auc, default=(1.0, best))
+        while self._is_better(result, best):
+            best, result = result, self._stepped(result, step)
         return best
+
+    def _stepped(self, best: Result, step: float) -> Result:
+        """Return the best C at a further gamma, or the same result at the end of the range."""
+        gamma = best.gamma * step
+        return self.best_c(gamma, best.C) if _GAMMA_RANGE[0] <= gamma <= _GAMMA_RANGE[1] else best
+
+    def _is_better(self, result: Result, best: Result) -> bool:
+        """Return whether a result is better, of a small class beyond noise."""
+        return result.gains_on(best) and (not self._sample.few or result.beats(best))
 
     def same(self, best: Result) -> Result:
         """Return the result at the C and gamma of another candidate."""
@@ -318,20 +328,3 @@ def repeat_rounds(
         (outer,) = whole.mean_outers(result, kind, rng)
         learnt = learn_metric(outer, each.damping)
     return learnt
-
-
-def side_by_side(work: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
-    """Do some work for each item, in threads if there are several.
-
-    BLAS has one thread: in work as small as this, its threads wait for each other most of the time, and
-    all of it where other programs run.
-    """
-
-    def alone(item: Any) -> Any:
-        with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):  # the solver checks
-            return work(item)
-
-    if len(items) == 1:
-        return [alone(items[0])]
-    with one_blas_thread(), ThreadPoolExecutor(cpu_count()) as pool:
-        return list(pool.map(alone, items))

@@ -17,6 +17,7 @@ from aucmax.features.nystroem import AUTO_LANDMARKS
 from aucmax.fitting.settings import Settings
 from aucmax.rows.interface import ArrayRows
 from aucmax.runtime.deadline import NEVER, Deadline, OutOfTimeError
+from aucmax.runtime.threads import side_by_side
 from aucmax.tuning.trial_rows import FIRST_LANDMARKS, MOST_TRIED, Sample
 from aucmax.tuning.trials import (
     Candidate,
@@ -24,14 +25,14 @@ from aucmax.tuning.trials import (
     Result,
     TrialKernel,
     repeat_rounds,
-    side_by_side,
 )
 
 Array = npt.NDArray[Any]
 Search = Callable[[Candidate, Any], Result]
 
-#: Twice the landmarks have to lower ``1 - AUC`` by this share.
-_WORTH_DOUBLING = 0.02
+#: Twice the landmarks have to lower ``1 - AUC`` by this share; and what the next doubling is expected
+#: to gain, relative to the last.
+_WORTH_DOUBLING, _NEXT_GAIN = 0.02, 0.6
 
 #: Above this AUC on held-out rows, a second kernel and twice the work are not worth a trial.
 _ALMOST_PERFECT = 0.9998
@@ -111,7 +112,7 @@ def tune(
         if limits.brief:
             tuner.try_scalings()
             tuner.learn_metric(rounds=1)
-            tuner.count_landmarks(min(limits.most_landmarks, AUTO_LANDMARKS), double=False)
+            tuner.count_landmarks(limits.most_landmarks)
             tuner.learn_last_round()
         else:
             # 2) How columns are scaled
@@ -120,7 +121,7 @@ def tune(
             tuner.learn_metric()
             # 4) How many landmarks, and a metric from more of them
             if limits.widen is None:
-                tuner.count_landmarks(limits.most_landmarks, double=False)
+                tuner.count_landmarks(limits.most_landmarks)
             tuner.learn_last_round()
             # 5) A second kernel
             tuner.try_second_kernel()
@@ -178,7 +179,8 @@ class Tuner:
         own = [replace(self.candidate.settings, standardize=scaling) for scaling in others]
         if others:
             names = [_SCALINGS[scaling] for scaling in others]
-            self._contest(*(Entry(*each, self.plain) for each in zip(names, own, strict=True)))
+            pairs = zip(names, own, strict=True)
+            self._contest(*(Entry(*each, self.plain, Candidate.c_near) for each in pairs))
 
     def learn_metric(self, rounds: int = MAX_METRIC_ROUNDS) -> None:
         """Learn a metric, in as many rounds as help."""
@@ -187,37 +189,30 @@ class Tuner:
         rounds = 1 if self.sample.few else rounds
         dampings: Sequence[Damping] = FEW_DAMPINGS if rounds == 1 else DAMPINGS
         for number in range(1, rounds + 1):
-            if not self._learn_round(f"metric, round {number}", dampings, Candidate.climb):
+            if not self._learn_round(f"metric, round {number}", dampings, Candidate.narrow):
                 break
             dampings = (self.rounds[-1].damping,)
 
-    def count_landmarks(self, most: int, double: bool = True) -> None:
-        """Double the landmarks while that pays; beyond what can be tried, while it is expected to.
+    def count_landmarks(self, most: int) -> None:
+        """Take as many landmarks as given, or a thousand if the effort allows: they cost little."""
+        if self.fixed.n_landmarks is None:
+            self.count = max(self.count, min(AUTO_LANDMARKS, most))
+        elif self.count > self.first:
+            more = max(1, min(self.count, self.sample.most_landmarks))
+            settings = replace(self.candidate.settings, n_landmarks=more)
+            what = "as many landmarks as given"
+            entry = Entry(what, settings, self.candidate.metrics, Candidate.nearby)
+            self._contest(entry, always=True)
 
-        At least a thousand are used if the effort allows: they cost little.
+    def _extrapolate(self, tried: int, auc_of_half: float, most: int) -> None:
+        """Double the landmarks as long as that is expected to pay, from what the last doubling gained.
+
+        Each doubling is expected to gain a little over half as much as the one before.
         """
-        if self.fixed.n_landmarks is not None:
-            if self.count > self.first:
-                more = max(1, min(self.count, self.sample.most_landmarks))
-                settings = replace(self.candidate.settings, n_landmarks=more)
-                what = "as many landmarks as given"
-                entry = Entry(what, settings, self.candidate.metrics, Candidate.nearby)
-                self._contest(entry, always=True)
-            return
-        least, gain, ratio = min(AUTO_LANDMARKS, most), 0.0, 0.5
-        double = double and not self.sample.few
-        tried = min(self.sample.most_landmarks, self.limits.most_tried)
-        while double and 2 * self.count <= min(tried, most):
-            before = self.best.auc
-            if not self._double():
-                self.count = max(self.count, least)
-                return
-            share = (self.best.auc - before) / max(1.0 - before, 1e-12)
-            ratio = min(share / gain, 0.8) if gain else 0.5
-            gain = share
-        while gain * ratio > _WORTH_DOUBLING and self.count < most:
-            self.count, gain = min(2 * self.count, most), gain * ratio
-        self.count = max(self.count, least)
+        count, gain = tried, (self.best.auc - auc_of_half) / max(1.0 - auc_of_half, 1e-12)
+        while gain * _NEXT_GAIN > _WORTH_DOUBLING and count < most:
+            count, gain = min(2 * count, most), gain * _NEXT_GAIN
+        self.count = max(count, min(AUTO_LANDMARKS, most))
 
     def learn_last_round(self) -> None:
         """Learn the metric once more from a machine with more landmarks, then from the whole sample."""
@@ -270,7 +265,8 @@ class Tuner:
         plain = [True] if True in self.sample.rows else []  # for the paper's settings
         wide = limits.widen(list(dict.fromkeys([scaling, *plain])))
         self.sample = wide
-        count = min(self.first, wide.most_landmarks)
+        tried = limits.most_tried // (2 if self.second_kernel else 1)
+        count = min(asked.n_landmarks or tried, tried, wide.most_landmarks)
         settings = replace(self.candidate.settings, n_landmarks=count)
         metrics = [self.learnt] * len(wide.folds)
         self._contest(Entry(f"on {len(wide.codes):,} rows", settings, metrics), always=True)
@@ -278,9 +274,11 @@ class Tuner:
             own = [replace(self.candidate.settings, landmarks=each) for each in _LANDMARKS]
             pairs = zip(_LANDMARKS.values(), own, strict=True)
             self._contest(*(Entry(*each, metrics, Candidate.same) for each in pairs))
-        self.first = count
-        self.count = count
-        self.count_landmarks(most)
+        if asked.n_landmarks is None:
+            half = replace(self.candidate.settings, n_landmarks=max(1, count // 2))
+            _, result = self._try(half, metrics, Candidate.same, self.best)
+            self._record(f"{count // 2} landmarks", result, False)
+            self._extrapolate(count, result.auc, most)
 
     def try_paper(self) -> None:
         """Try the paper's settings, which stay if they rank held-out rows best."""
@@ -340,32 +338,25 @@ class Tuner:
         self.seconds_per_value = max(self.seconds_per_value, spent / values)
         return candidate, result
 
-    def _contest(self, *entries: Entry, share: float = 0.0, always: bool = False) -> int | None:
+    def _contest(self, *entries: Entry, always: bool = False) -> int | None:
         """Try other settings side by side; use the best of them if it ranks held-out rows better.
 
-        It also has to lower ``1 - AUC`` by ``share``; of a small class, it has to be better beyond
-        noise. With ``always`` it is used in any case. Return the number of the entry that is used.
+        Of a small class, it has to be better beyond noise. With ``always`` it is used in any case.
+        Return the number of the entry that is used.
         """
         before = self.best
-        found = side_by_side(lambda entry: self._try(*entry[1:], before), entries)
+        found = side_by_side(
+            lambda each: self._try(each.settings, each.metrics, each.search, before), entries
+        )
         used = max(range(len(found)), key=lambda number: found[number][1].auc)
         result = found[used][1]
-        gains = result.auc - before.auc > share * (1.0 - before.auc)
+        gains = result.auc > before.auc
         better = always or (gains and (not self.sample.few or result.beats(before)))
         for number, (entry, (_, each)) in enumerate(zip(entries, found, strict=True)):
             self._record(entry.what, each, better and number == used)
         if better:
             self.candidate, self.best = found[used]
         return used if better else None
-
-    def _double(self) -> bool:
-        """Try twice the landmarks."""
-        more = 2 * self.count
-        settings = replace(self.candidate.settings, n_landmarks=more)
-        entry = Entry(f"{more} landmarks", settings, self.candidate.metrics, Candidate.same)
-        better = self._contest(entry, share=_WORTH_DOUBLING) is not None
-        self.count = more if better else self.count
-        return better
 
     def _learn_round(self, what: str, dampings: Sequence[Damping], search: Search) -> bool:
         """Learn one round of the metric from the best candidate."""
