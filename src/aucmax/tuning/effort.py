@@ -32,7 +32,7 @@ def most_landmarks(n_rows: int, n_columns: int, effort: float, second_kernel: bo
     Below an effort of 1 there may be fewer than a thousand.
 
     >>> most_landmarks(80_000, 54, 1.0), most_landmarks(5_000_000, 54, 1.0)
-    (1700, 1000)
+    (2500, 1000)
     >>> most_landmarks(5_000_000, 54, 0.5)
     100
     """

@@ -26,8 +26,8 @@ from aucmax.tuning.trial_rows import (
     MOST_TRIED,
     Sample,
     are_many,
+    cost_scale,
     draw_sample,
-    effective_rows,
     first_landmarks,
     most_tried,
     rows_within,
@@ -286,11 +286,7 @@ def _trial_sample(
         scaler = fit_scaler(ArrayRows(part), stand_for, replace(scaling, standardize=each))
         scaled[each] = scale_rows(scaler, ArrayRows(part)).astype(np.float32)[:]
     positives = positives_of(own, problem.classes.size)
-    whole = positives_of(codes, problem.classes.size)
-    # C n, the weight of the loss, follows the number of effective rows, which the rarer class limits.
-    times = np.mean([effective_rows(up, u) for up in positives])
-    times /= np.mean([effective_rows(up, weight) for up in whole])
-    scale = float(times * weight.sum() / u.sum())
+    scale = cost_scale(positives, u, positives_of(codes, problem.classes.size), weight)
     return Sample(scaled, own, u, positives, folds, room, scale, context.seed)
 
 

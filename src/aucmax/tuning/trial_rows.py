@@ -107,6 +107,19 @@ def effective_rows(up: Array, weight: Array) -> float:
     return positive * (total - positive) / total
 
 
+def cost_scale(
+    positives: Sequence[Array], weight: Array, whole: Sequence[Array], whole_weight: Array
+) -> float:
+    """Return what C of a fit to all rows is multiplied by for a sample of them.
+
+    C n, the weight of the loss, follows the number of effective rows. A sample that has all rows of a
+    rare class knows about as much as all rows do, and is fitted as closely.
+    """
+    sizes = [effective_rows(up, weight) for up in positives]
+    wholes = [effective_rows(up, whole_weight) for up in whole]
+    return float(np.mean(sizes) / np.mean(wholes) * whole_weight.sum() / weight.sum())
+
+
 @dataclass(frozen=True)
 class Sample:
     """The rows of the trials, by scaling; their classes and weights; and how they are split."""

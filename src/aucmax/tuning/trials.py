@@ -24,11 +24,6 @@ from aucmax.tuning.trial_rows import FIRST_LANDMARKS, Sample
 
 Array = npt.NDArray[Any]
 
-#: The grids, in steps of these factors, and their ends. C is that of a fit to all rows, at most so many
-#: times the first one, or as much less; gamma is a multiple of the distance rule.
-_C_STEP, _C_FACTOR = 4.0, 4.0**8
-_GAMMA_STEP, _GAMMA_RANGE = 2.0, (2.0**-5, 2.0**5)
-
 #: A further step has to lower ``1 - AUC`` by this share: on a plateau nothing is gained.
 _WORTH_A_STEP = 0.002
 
@@ -148,7 +143,7 @@ class Candidate:
         if deadline.over():
             raise OutOfTimeError
         self.settings, self.metrics = settings, metrics
-        self._sample, self._kernel, self._deadline = sample, kernel, deadline
+        self.sample, self.kernel, self._deadline = sample, kernel, deadline
         numbers = list(range(len(sample.folds)))
         shared = all(metric is metrics[0] for metric in metrics)
         self._groups = [numbers] if shared else [[number] for number in numbers]
@@ -157,11 +152,11 @@ class Candidate:
         self._known: dict[tuple[float, float], Result] = {}
 
     def _map(self, group: list[int]) -> TrialMap:
-        return trial_map(self._sample, self.settings, self.metrics[group[0]], self._kernel)
+        return trial_map(self.sample, self.settings, self.metrics[group[0]], self.kernel)
 
     def _losses(self, group: list[int]) -> list[PairLoss]:
         """Return the losses of some folds: for each fold, of each class."""
-        sample, out = self._sample, []
+        sample, out = self.sample, []
         for number in group:
             weight = sample.weight.copy()
             weight[sample.folds[number][1]] = 0.0
@@ -184,7 +179,7 @@ class Candidate:
 
             self._at = gamma, side_by_side(make, range(len(self._maps)))
         solvers = self._at[1]
-        C, k = C * self._sample.scale, len(self._sample.positives)
+        C, k = C * self.sample.scale, len(self.sample.positives)
         found = side_by_side(lambda solver: solver.run(C), solvers)
         if self._deadline.over():
             raise OutOfTimeError  # the solve may have been stopped anywhere
@@ -201,7 +196,7 @@ class Candidate:
         """Return the result at one gamma and C, solved once."""
         if (gamma, C) not in self._known:
             scores, coef = self._solve(gamma, C)
-            tests = [test for _, test in self._sample.folds]
+            tests = [test for _, test in self.sample.folds]
             self._known[gamma, C] = Result(
                 C,
                 gamma,
@@ -213,8 +208,8 @@ class Candidate:
 
     def _auc(self, scores: Array, test: Array) -> float:
         """Return the mean AUC of the held-out rows over classes."""
-        own, u = [], self._sample.weight[test]
-        for ranking, up in enumerate(self._sample.positives):
+        own, u = [], self.sample.weight[test]
+        for ranking, up in enumerate(self.sample.positives):
             s, positive = scores[test, ranking], up[test]
             own.append(ordered_share(s[positive], s[~positive], u[positive], u[~positive]))
         return float(np.mean(own))
@@ -222,7 +217,7 @@ class Candidate:
     def _placements(self, scores: Array, test: Array) -> list[Placements]:
         """Return the placements of the held-out rows for each class."""
         out = []
-        for ranking, up in enumerate(self._sample.positives):
+        for ranking, up in enumerate(self.sample.positives):
             s, positive = scores[test, ranking], up[test]
             out.append(placements(s[positive], s[~positive]))
         return out
@@ -232,7 +227,7 @@ class Candidate:
         out = []
         for group, mapped in zip(self._groups, self._maps, strict=True):
             for number in group:
-                train, _ = self._sample.folds[number]
+                train, _ = self.sample.folds[number]
                 some = np.sort(rng.permutation(train)[:_GRADIENT_ROWS])
                 gradients = mapped.gradients(result.gamma, result.coef[number], some)
                 out.append(mean_outer(gradients, kind, self.metrics[number]))
@@ -242,71 +237,6 @@ class Candidate:
     def best_known(self) -> Result | None:
         """The best result so far, if there is any."""
         return max(self._known.values(), key=lambda each: each.auc, default=None)
-
-    def best_c(self, gamma: float, start: float, patience: int = 1) -> Result:
-        """Return the best C: up from a start, and down if that was best.
-
-        A direction ends after ``patience`` values that are no better. Of a small class, the start stays
-        unless another value is better beyond noise.
-        """
-        if self.settings.C is not None:
-            return self.at(gamma, self.settings.C)
-        first = best = self.at(gamma, start)
-        for step in (_C_STEP, 1.0 / _C_STEP):
-            worse, C = 0, start * step
-            while worse < patience and 1.0 / _C_FACTOR <= C / self._sample.first_cost <= _C_FACTOR:
-                result = self.at(gamma, C)
-                worse = 0 if result.auc > best.auc else worse + 1
-                best = max(best, result, key=lambda each: each.auc)
-                C *= step
-            if start != best.C:
-                break
-        return best if not self._sample.few or best.beats(first) else first
-
-    def c_near(self, best: Result) -> Result:
-        """Return the best C, from that of another candidate, at the same gamma."""
-        return self.best_c(best.gamma, best.C)
-
-    def climb(self, near: Result | None = None) -> Result:
-        """Return the best C and gamma, from those of another candidate or from the rules.
-
-        Gamma goes in the direction that helps more, as long as it helps.
-        """
-        best = self.c_near(near) if near else self.best_c(1.0, self._sample.first_cost, patience=2)
-        return self._climb(best, 1.0 / _GAMMA_STEP, _GAMMA_STEP)
-
-    def narrow(self, near: Result) -> Result:
-        """Return the best C, from that of another candidate, and gamma as long as more of it helps."""
-        return self._climb(self.c_near(near), _GAMMA_STEP)
-
-    def _climb(self, best: Result, *steps: float) -> Result:
-        tried = [(step, self._stepped(best, step)) for step in steps if not self._kernel.fixed]
-        step, result = max(tried, key=lambda each: each[1].auc, default=(1.0, best))
-        while self._is_better(result, best):
-            best, result = result, self._stepped(result, step)
-        return best
-
-    def _stepped(self, best: Result, step: float) -> Result:
-        """Return the best C at a further gamma, or the same result at the end of the range."""
-        gamma = best.gamma * step
-        return self.best_c(gamma, best.C) if _GAMMA_RANGE[0] <= gamma <= _GAMMA_RANGE[1] else best
-
-    def _is_better(self, result: Result, best: Result) -> bool:
-        """Return whether a result is better, of a small class beyond noise."""
-        return result.gains_on(best) and (not self._sample.few or result.beats(best))
-
-    def same(self, best: Result) -> Result:
-        """Return the result at the C and gamma of another candidate."""
-        return self.at(best.gamma, best.C)
-
-    def nearby(self, best: Result) -> Result:
-        """Return the result at the C and gamma of another candidate, or with a narrower kernel."""
-        C = best.C if self.settings.C is None else self.settings.C
-        found = self.at(best.gamma, C)
-        if self._kernel.fixed or best.gamma * _GAMMA_STEP > _GAMMA_RANGE[1]:
-            return found
-        narrow = self.at(best.gamma * _GAMMA_STEP, C)
-        return narrow if narrow.gains_on(found) else found
 
 
 def repeat_rounds(

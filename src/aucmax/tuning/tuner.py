@@ -18,6 +18,7 @@ from aucmax.fitting.settings import Settings
 from aucmax.rows.interface import ArrayRows
 from aucmax.runtime.deadline import NEVER, Deadline, OutOfTimeError
 from aucmax.runtime.threads import side_by_side
+from aucmax.tuning import climbing
 from aucmax.tuning.trial_rows import FIRST_LANDMARKS, MOST_TRIED, Sample
 from aucmax.tuning.trials import (
     Candidate,
@@ -143,7 +144,7 @@ class Entry(NamedTuple):
     what: str
     settings: Settings
     metrics: Sequence[Array | None]
-    search: Search = Candidate.climb
+    search: Search = climbing.climb
 
 
 class Tuner:
@@ -170,7 +171,7 @@ class Tuner:
         self.records: list[dict[str, Any]] = []
         self.rounds: list[MetricRound] = []
         settings = replace(fixed, standardize=next(iter(sample.rows)), n_landmarks=self.first)
-        self.candidate, self.best = self._try(settings, self.plain, Candidate.climb, None)
+        self.candidate, self.best = self._try(settings, self.plain, climbing.from_rules, None)
         self._record("as it is", self.best, True)
 
     def try_scalings(self) -> None:
@@ -180,7 +181,7 @@ class Tuner:
         if others:
             names = [_SCALINGS[scaling] for scaling in others]
             pairs = zip(names, own, strict=True)
-            self._contest(*(Entry(*each, self.plain, Candidate.c_near) for each in pairs))
+            self._contest(*(Entry(*each, self.plain, climbing.c_near) for each in pairs))
 
     def learn_metric(self, rounds: int = MAX_METRIC_ROUNDS) -> None:
         """Learn a metric, in as many rounds as help."""
@@ -189,7 +190,7 @@ class Tuner:
         rounds = 1 if self.sample.few else rounds
         dampings: Sequence[Damping] = FEW_DAMPINGS if rounds == 1 else DAMPINGS
         for number in range(1, rounds + 1):
-            if not self._learn_round(f"metric, round {number}", dampings, Candidate.narrow):
+            if not self._learn_round(f"metric, round {number}", dampings, climbing.narrow):
                 break
             dampings = (self.rounds[-1].damping,)
 
@@ -201,15 +202,18 @@ class Tuner:
             more = max(1, min(self.count, self.sample.most_landmarks))
             settings = replace(self.candidate.settings, n_landmarks=more)
             what = "as many landmarks as given"
-            entry = Entry(what, settings, self.candidate.metrics, Candidate.nearby)
+            entry = Entry(what, settings, self.candidate.metrics, climbing.nearby)
             self._contest(entry, always=True)
 
     def _extrapolate(self, tried: int, auc_of_half: float, most: int) -> None:
         """Double the landmarks as long as that is expected to pay, from what the last doubling gained.
 
-        Each doubling is expected to gain a little over half as much as the one before.
+        Each doubling is expected to gain a little over half as much as the one before. If the last one
+        did not pay, half of the landmarks are enough.
         """
         count, gain = tried, (self.best.auc - auc_of_half) / max(1.0 - auc_of_half, 1e-12)
+        if gain <= _WORTH_DOUBLING:
+            count //= 2
         while gain * _NEXT_GAIN > _WORTH_DOUBLING and count < most:
             count, gain = min(2 * count, most), gain * _NEXT_GAIN
         self.count = max(count, min(AUTO_LANDMARKS, most))
@@ -217,7 +221,7 @@ class Tuner:
     def learn_last_round(self) -> None:
         """Learn the metric once more from a machine with more landmarks, then from the whole sample."""
         if self.rounds and (self.candidate.settings.n_landmarks or 0) > self.first:
-            self._learn_round("metric, last round", (self.rounds[-1].damping,), Candidate.nearby)
+            self._learn_round("metric, last round", (self.rounds[-1].damping,), climbing.nearby)
         self.keep_metric()
 
     def keep_metric(self) -> None:
@@ -242,7 +246,7 @@ class Tuner:
         room = 2 * (settings.n_landmarks or FIRST_LANDMARKS) <= self.sample.most_values
         if self.fixed.kernel is None and self.count <= self.limits.most_with_second and room:
             both, few = replace(settings, kernel=BOTH), self.sample.few
-            search = Candidate.same if few else Candidate.c_near
+            search = climbing.same if few else climbing.c_near
             candidate, result = self._try(both, self.candidate.metrics, search, self.best)
             kept = not self.best.beats(result) if few else result.auc > self.best.auc
             self._record("a second kernel, the laplacian", result, kept)
@@ -273,10 +277,10 @@ class Tuner:
         if asked.landmarks is None:
             own = [replace(self.candidate.settings, landmarks=each) for each in _LANDMARKS]
             pairs = zip(_LANDMARKS.values(), own, strict=True)
-            self._contest(*(Entry(*each, metrics, Candidate.same) for each in pairs))
+            self._contest(*(Entry(*each, metrics, climbing.same) for each in pairs))
         if asked.n_landmarks is None:
             half = replace(self.candidate.settings, n_landmarks=max(1, count // 2))
-            _, result = self._try(half, metrics, Candidate.same, self.best)
+            _, result = self._try(half, metrics, climbing.same, self.best)
             self._record(f"{count // 2} landmarks", result, False)
             self._extrapolate(count, result.auc, most)
 
@@ -289,7 +293,7 @@ class Tuner:
         paper = replace(PAPER, n_landmarks=self.candidate.settings.n_landmarks)
         plain: list[Array | None] = [None] * len(self.sample.folds)
         near = replace(self.best, C=PAPER_C, gamma=PAPER_GAMMA)
-        other, result = self._try(paper, plain, Candidate.same, near)
+        other, result = self._try(paper, plain, climbing.same, near)
         kept = result.auc > self.best.auc and (not self.sample.few or result.beats(self.best))
         self._record("the paper's settings", result, kept)
         if kept:
