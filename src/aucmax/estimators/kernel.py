@@ -90,12 +90,13 @@ class KernelAUCClassifier(RankingClassifier):
         (``gamma="paper"``), standardised columns, no metric; and C=10, which they search for. A
         parameter that is given overrides the preset.
     effort
-        How much work "auto" may cost: 1 allows landmarks for about a minute on two cores, 4 for four.
-        Below 1 trials use fewer rows and landmarks, and below 0.5 less is tried. It is computed from
-        the size of the data, not timed.
+        How much work "auto" may cost: 1 allows landmarks for about 1 s and 0.2 ms per row on two
+        cores, at most a minute; 4 for four times as long, with larger samples. Below 1 trials use fewer
+        rows and landmarks, and below 0.5 less is tried. It is computed from the size of the data, not
+        timed.
     kernel
         "auto" is "rbf", or the mean of it and the laplacian ("rbf+laplacian") if that ranks held-out
-        rows no worse and twice the work is within the effort. It is "rbf" without trials and with
+        rows better and twice the work is within the effort. It is "rbf" without trials and with
         ``metric="full"``. "polynomial" and "linear" are not tuned: "auto" is then as in the paper, but
         for 1000 landmarks.
     gamma
@@ -187,11 +188,11 @@ class KernelAUCClassifier(RankingClassifier):
     data float64. ``score`` is accuracy, as in all of scikit-learn; to search or validate by ranking
     pass ``scoring="roc_auc"``.
 
-    Parameters left at "auto" are tuned on up to 20,000 rows, a third of which is held out, or each
-    third in turn if rows or a class are few; C, gamma and the number of landmarks once more on up to
-    80,000 rows if there are many of each class. :mod:`aucmax.tuning` describes what is tried, in
-    which sequence, and when it is used. With fewer than 100 rows, or 10 of a class, nothing is tried: C
-    is 10, gamma the distance rule, with landmarks of each class.
+    Parameters left at "auto" are tuned on up to 4000 rows, or a tenth of more than 40,000, each third
+    of which is held out in turn; C, gamma and the landmarks once more on up to 10,000 rows if there are
+    many of each class. :mod:`aucmax.tuning` describes what is tried, in which sequence, and when it is
+    used. With fewer than 100 rows, or 10 of a class, nothing is tried: C is 10, gamma the distance
+    rule, with landmarks of each class.
 
     With a fixed ``random_state`` a fit is reproducible. Rows in memory may come in any order: the model
     is the same to the last bit. The number of threads, and another processor, change rounding only: the
