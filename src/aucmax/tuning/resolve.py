@@ -168,11 +168,12 @@ def _resolve(
         effort < _BRIEF,
         (lambda scalings: make(scalings, wide)) if many else None,
         deadline.part(_TUNING_SHARE),
+        rows.shape[0],
         partial(_affordable, rows.shape[0], deadline) if deadline.limited else None,
     )
     metric = metric_kind(asked, rows)
     try:
-        return tune(sample, settings, asked.kernel, metric, limits, context.seed, context.say)
+        return tune(sample, settings, asked.kernel, metric, limits, context.seed, context.status)
     except OutOfTimeError:
         warn_user(
             f'time_budget={asked.time_budget:g} s leaves no time to tune what is "auto": the '

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +18,7 @@ from aucmax.features.nystroem import AUTO_LANDMARKS
 from aucmax.fitting.settings import Settings
 from aucmax.rows.interface import ArrayRows
 from aucmax.runtime.deadline import NEVER, Deadline, OutOfTimeError
+from aucmax.runtime.progress import StatusLine
 from aucmax.runtime.threads import side_by_side
 from aucmax.tuning import climbing
 from aucmax.tuning.trial_rows import FIRST_LANDMARKS, MOST_TRIED, Sample
@@ -57,10 +59,6 @@ _LANDMARKS = {
 }
 
 
-def _silent(text: str) -> None:
-    """Report nothing."""
-
-
 @dataclass(frozen=True)
 class Limits:
     """How much tuning may do.
@@ -79,6 +77,8 @@ class Limits:
         Takes scalings and returns a sample of more rows, if there are many more.
     deadline : Deadline
         When to stop with the best so far.
+    fit_rows : int
+        The number of rows of the fit, for an estimate of its time.
     affordable : callable, optional
         Takes the seconds per kernel value in trials and returns the most landmarks the fit may have.
     """
@@ -90,6 +90,7 @@ class Limits:
     brief: bool = False
     widen: Callable[[list[Any]], Sample] | None = None
     deadline: Deadline = field(default_factory=lambda: NEVER)
+    fit_rows: int = 0
     affordable: Callable[[float], int] | None = None
 
 
@@ -100,7 +101,7 @@ def tune(
     metric: str | None,
     limits: Limits,
     seed: int = 0,
-    say: Callable[[str], None] = _silent,
+    status: StatusLine | None = None,
 ) -> tuple[Settings, list[dict[str, Any]], list[MetricRound]]:
     """Choose what is open in ``fixed`` by trials; return it, trial records and rounds of the metric.
 
@@ -108,34 +109,38 @@ def tune(
     :class:`OutOfTimeError` if time is over before the first result.
     """
     # 1) C and gamma
-    tuner = Tuner(sample, fixed, kernel, metric, limits, seed, say)
+    tuner = Tuner(sample, fixed, kernel, metric, limits, seed, status or StatusLine())
+    # 2) to 4): what else to try, and about how long it takes relative to the first settings
+    rounds = 1 if limits.brief else MAX_METRIC_ROUNDS
+    steps: list[Step] = [
+        Step("scalings", 0.5, tuner.try_scalings),
+        Step("a metric", 0.7 * rounds, partial(tuner.learn_metric, rounds)),
+        Step("landmarks", 0.2, partial(tuner.count_landmarks, limits.most_landmarks)),
+        Step("the last metric", 0.1, tuner.learn_last_round),
+    ]
+    if not limits.brief:
+        # 5) to 7)
+        steps += [
+            Step("a second kernel", 0.5, tuner.try_second_kernel),
+            Step("more rows", 3.0 if limits.widen else 0.0, tuner.try_more_rows),
+            Step("the paper's settings", 0.1, tuner.try_paper),
+        ]
     try:
-        if limits.brief:
-            tuner.try_scalings()
-            tuner.learn_metric(rounds=1)
-            tuner.count_landmarks(limits.most_landmarks)
-            tuner.learn_last_round()
-        else:
-            # 2) How columns are scaled
-            tuner.try_scalings()
-            # 3) The metric
-            tuner.learn_metric()
-            # 4) How many landmarks, and a metric from more of them
-            if limits.widen is None:
-                tuner.count_landmarks(limits.most_landmarks)
-            tuner.learn_last_round()
-            # 5) A second kernel
-            tuner.try_second_kernel()
-            # 6) C, gamma, the kind of landmarks and how many, once more on more rows
-            tuner.try_more_rows()
-            # 7) The paper's settings
-            tuner.try_paper()
+        tuner.take(steps)
     except OutOfTimeError:
-        say("The time for tuning is over: the best so far is used.")
+        tuner.status.say("The time for tuning is over: the best so far is used.")
         tuner.keep_metric()
     if limits.affordable is not None and fixed.n_landmarks is None:
         tuner.count = min(tuner.count, limits.affordable(tuner.seconds_per_value))
     return tuner.chosen(), tuner.records, tuner.rounds
+
+
+class Step(NamedTuple):
+    """A step of tuning: what it tries, its cost relative to the first settings, and what does it."""
+
+    what: str
+    cost: float
+    take: Callable[[], None]
 
 
 class Entry(NamedTuple):
@@ -158,11 +163,11 @@ class Tuner:
         metric: str | None,
         limits: Limits,
         seed: int,
-        say: Callable[[str], None],
+        status: StatusLine,
     ) -> None:
         self.limits, self.seconds_per_value = limits, 0.0
         self.sample, self.fixed, self.kernel, self.metric = sample, fixed, kernel, metric
-        self.seed, self.say, self.rng = seed, say, np.random.default_rng(seed)
+        self.seed, self.status, self.rng = seed, status, np.random.default_rng(seed)
         self.count = fixed.n_landmarks or limits.first_landmarks
         self.first = min(self.count, limits.first_landmarks)
         self.second_kernel = False
@@ -171,8 +176,21 @@ class Tuner:
         self.records: list[dict[str, Any]] = []
         self.rounds: list[MetricRound] = []
         settings = replace(fixed, standardize=next(iter(sample.rows)), n_landmarks=self.first)
+        began = time.monotonic()
         self.candidate, self.best = self._try(settings, self.plain, climbing.from_rules, None)
+        self.first_seconds = time.monotonic() - began
         self._record("as it is", self.best, True)
+
+    def take(self, steps: Sequence[Step]) -> None:
+        """Take steps, and show which, the best AUC so far and about how long the fit still takes."""
+        began, done, ahead = time.monotonic(), 0.0, sum(step.cost for step in steps)
+        for step in steps:
+            pace = (time.monotonic() - began) / done if done else self.first_seconds
+            values = self.limits.fit_rows * max(self.count, min(AUTO_LANDMARKS, self.limits.fit_rows))
+            left = pace * ahead + self.seconds_per_value * values
+            self.status.show(f"trying {step.what}: best AUC so far {self.best.auc:.4f}", left)
+            step.take()
+            done, ahead = done + step.cost, ahead - step.cost
 
     def try_scalings(self) -> None:
         """Try other scalings."""
@@ -370,7 +388,7 @@ class Tuner:
         for damping in dampings:
             metrics = [learn_metric(each, damping) for each in outer]
             if any(each is None for each in metrics):
-                self.say("The score is constant: there is no metric to learn.")
+                self.status.say("The score is constant: there is no metric to learn.")
                 return False
             entries.append(Entry(f"{what}, power {damping.power:g}", source.settings, metrics, search))
         used = self._contest(*entries)
@@ -384,7 +402,7 @@ class Tuner:
         self.records.append(
             {"what": what, "auc": result.auc, "C": result.C, "gamma": result.gamma, "kept": used}
         )
-        self.say(
+        self.status.say(
             f"{what}: AUC {result.auc:.4f} on held-out rows at C={result.C:g}, gamma x {result.gamma:g}"
             f"{'' if used else ', not kept'}"
         )
