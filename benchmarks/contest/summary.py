@@ -20,6 +20,9 @@ CHANGED = ("aucmax, no metric", "aucmax, one kernel", "aucmax, effort 4")
 SOMEWHERE = ("SVC",)
 #: Who is compared with where positives are rare.
 TUNED = ("LightGBM tuned", "XGBoost tuned", "CatBoost tuned")
+#: Who is in the short table of the README, and where positives are rare, the share shown there.
+SHORT = (FIRST, "LightGBM tuned", "CatBoost tuned", "XGBoost tuned", "CatBoost", "LightGBM", "XGBoost")
+SHORT_SHARE = "0.3 %"
 
 
 def latest(rows: Iterable[Row]) -> dict[Key, Row]:
@@ -226,6 +229,43 @@ def standing(table: Table) -> str:
             _line([method, *cells, *(f"{number:.2g}" if number else "" for number in numbers)])
         )
     return "\n".join(lines)
+
+
+def short(rows: Iterable[Row]) -> str:
+    """The README's table: mean ranks and times beside boosted trees, and where we lose, in a sentence."""
+    kept = comparable(rows)
+    full, rare = Table(kept, FULL), rare_tables(kept).get(SHORT_SHARE)
+    if not full.rows or rare is None:
+        return "No rows yet."
+    ranks, rare_ranks = full.ranks(), rare.ranks()
+    lines = _head(
+        [
+            "method",
+            f"mean rank, {len(full.complete())} data sets",
+            f"mean rank, {len(rare.complete())} data sets with {SHORT_SHARE} positives",
+            f"fit time relative to {TIME_UNIT}",
+        ]
+    )
+    for method in sorted((name for name in SHORT if name in ranks), key=ranks.__getitem__):
+        ratio, rank = full.time_ratio(method), rare_ranks.get(method)
+        cells = [f"{ranks[method]:.1f}", "–" if rank is None else f"{rank:.1f}"]
+        lines.append(_line([method, *cells, f"{ratio:.2g}" if ratio else ""]))
+    return "\n".join([*lines, "", lost(full)])
+
+
+def lost(table: Table) -> str:
+    """The data sets on which a boosted tree is better on more than half of the splits."""
+    found = []
+    for name in table.data:
+        for method in SHORT[1:]:
+            better, worse, neither = table.duels(method, [name])
+            if worse > better + neither:
+                found.append(name)
+                break
+    if not found:
+        return f"On no data set is a boosted tree better than {FIRST} on most splits at the 5 % level."
+    listed = f"{', '.join(found[:-1])} and {found[-1]}" if len(found) > 1 else found[0]
+    return f"{FIRST} loses on {listed}: there a boosted tree is better on most splits at the 5 % level."
 
 
 def behind(table: Table, where: str = "") -> str:
