@@ -348,6 +348,12 @@ def contest_short() -> str:
     return summary.short(rows("contest") if there else [])
 
 
+def contest_times() -> str:
+    """Seconds and memory of fits by the size of the data."""
+    there = (ROOT / "docs" / "benchmarks" / "contest.jsonl").exists()
+    return summary.sizes(rows("contest")) if there else "No rows yet."
+
+
 def mixed_tables() -> str:
     """Tables with categories and missing values: AUCs, ranks, times and losses."""
     there = (ROOT / "docs" / "benchmarks" / "mixed_tables.jsonl").exists()
@@ -356,6 +362,7 @@ def mixed_tables() -> str:
 
 PAGES = {
     "README.md": (contest_short,),
+    "docs/faq.md": (contest_times,),
     "docs/measured.md": (end_to_end, accuracy),
     "docs/design.md": (search, apart),
     "docs/methods.md": (stochastic, epochs, rank_svm, rank_svm_large, half_precision),

@@ -6,8 +6,8 @@ import os
 import sys
 from pathlib import Path
 
-# The gallery draws without a display. With one thread for OpenMP, scikit-learn's trees do not wait for a
-# core that another program has: on a busy machine, that made one example take minutes.
+# The gallery draws without a display. With one thread for OpenMP, scikit-learn's trees do not wait for
+# a core that another program has: on a busy machine, that made one example take minutes.
 os.environ.setdefault("MPLBACKEND", "Agg")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
@@ -46,6 +46,7 @@ myst_links_external_new_tab = False
 autosummary_generate = True
 autodoc_typehints = "none"  # types are in the docstrings
 autodoc_member_order = "bysource"
+toc_object_entries_show_parents = "hide"
 numpydoc_show_class_members = False
 numpydoc_xref_param_type = False
 

@@ -232,7 +232,7 @@ def standing(table: Table) -> str:
 
 
 def short(rows: Iterable[Row]) -> str:
-    """The README's table: mean ranks and times beside boosted trees, and where we lose, in a sentence."""
+    """The README's table: mean ranks and times beside boosted trees, and where we lose."""
     kept = comparable(rows)
     full, rare = Table(kept, FULL), rare_tables(kept).get(SHORT_SHARE)
     if not full.rows or rare is None:
@@ -251,6 +251,20 @@ def short(rows: Iterable[Row]) -> str:
         cells = [f"{ranks[method]:.1f}", "–" if rank is None else f"{rank:.1f}"]
         lines.append(_line([method, *cells, f"{ratio:.2g}" if ratio else ""]))
     return "\n".join([*lines, "", lost(full)])
+
+
+def sizes(rows: Iterable[Row]) -> str:
+    """How long a fit of each whole data set takes, and how much memory, by its size."""
+    table = Table(rows, FULL)
+    names = [f"{FIRST}, s", "paper's settings, s", "LightGBM, s"]
+    lines = _head(["data", "rows", "columns", *names, f"memory of {FIRST}, GiB"])
+    for name in sorted(table.data, key=lambda name: table.cell(name, FIRST)[0]["rows"]):
+        own = table.cell(name, FIRST)
+        seconds = (table.mean(name, each, "fit_seconds") for each in (*OURS, "LightGBM"))
+        cells = [name, f"{own[0]['rows']:,}", f"{own[0]['features']:,}"]
+        cells += ["" if s is None else f"{s:.2g}" if s < 10 else f"{s:.0f}" for s in seconds]
+        lines.append(_line([*cells, f"{max(row['peak_gib'] for row in own):.1f}"]))
+    return "\n".join(lines)
 
 
 def lost(table: Table) -> str:

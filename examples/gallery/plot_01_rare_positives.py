@@ -2,10 +2,12 @@
 Rare positives against boosted trees
 ====================================
 
-Boosted trees need rows of both classes on either side of a split. With a few dozen positives there are not many such splits.
-This example draws fewer and fewer positives from the same data, and compares the rankings of held-out rows.
+Boosted trees need rows of both classes on either side of a split. With a few dozen positives there
+are not many such splits. This example draws fewer and fewer positives from the same data, and
+compares the rankings of held-out rows.
 
-The data are the magic04 telescope if its file is at hand (in the folder ``AUCMAX_DATA``), and otherwise made on the spot.
+The data are the magic04 telescope if its file is at hand (in the folder ``AUCMAX_DATA``), and
+otherwise made on the spot.
 """
 
 # %%
@@ -40,7 +42,8 @@ positives = 6000 + np.flatnonzero(y[6000:])
 # %%
 # Fit to fewer and fewer positives
 # --------------------------------
-# Each number of positives is drawn twice. Some settings are given, so that less is tuned and the example ends soon.
+# Each number of positives is drawn twice. Some settings are given, so that less is tuned and the
+# example ends soon.
 
 settings = {"n_landmarks": 300, "landmarks": "class-kmeans", "standardize": True}
 
@@ -78,8 +81,8 @@ for method, values in found.items():
     print(f"{method:15s}" + "".join(f"  {np.mean(each):.3f}" for each in values))
 
 # %%
-# With 20 positives, chance in their draw matters more than the method. How sure are we of one of these AUCs? The interval
-# covers chance in the test rows, not in the draw of the training rows.
+# With 20 positives, chance in their draw matters more than the method. How sure are we of one of
+# these AUCs? The interval covers chance in the test rows, not in the draw of the training rows.
 
 interval = roc_auc_interval(y_test, kernel.decision_function(X_test))
 print(f"{interval.auc:.3f}, 95 % between {interval.low:.3f} and {interval.high:.3f}")

@@ -2,9 +2,9 @@
 Choosing C on one path
 ======================
 
-``C`` weighs the loss against the penalty. ``KernelAUCClassifierCV`` tries many values by cross-validation. It solves all folds
-together, and each value of ``C`` starts from the solution of the one before, so the whole search takes about as long as a few
-single fits.
+``C`` weighs the loss against the penalty. ``KernelAUCClassifierCV`` tries many values by
+cross-validation. It solves all folds together, and each value of ``C`` starts from the solution of
+the one before, so the whole search takes about as long as a few single fits.
 """
 
 # %%
@@ -28,13 +28,14 @@ one_fit = time.perf_counter() - began
 began = time.perf_counter()
 search = KernelAUCClassifierCV(machine, Cs=20, gammas=3, cv=3).fit(X, y)
 seconds = time.perf_counter() - began
-tried = search.cv_results_["params"]
-print(f"{len(tried)} settings by 3 folds took as long as {seconds / one_fit:.0f} fits, not {3 * len(tried)}.")
+tried = len(search.cv_results_["params"])
+print(f"{tried} settings by 3 folds: as long as {seconds / one_fit:.0f} fits, not {3 * tried}.")
 
 # %%
 # The path
 # --------
-# A line for each gamma, with a band for the folds. A path ends early when the AUC has fallen for several values of ``C``.
+# A line for each gamma, with a band for the folds. A path ends early when the AUC has fallen for
+# several values of ``C``.
 
 display = CVPathDisplay.from_estimator(search)
 print(f"C = {search.C_:.3g}, gamma = {search.gamma_:.3g}, held-out AUC {search.best_score_:.4f}")

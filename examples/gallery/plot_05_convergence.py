@@ -2,14 +2,15 @@
 Did the solver converge?
 ========================
 
-The loss is convex, so it has one minimum, and the solver estimates how far it is from it. A fit that ends early warns.
-``ConvergenceDisplay`` shows the way.
+The loss is convex, so it has one minimum, and the solver estimates how far it is from it. A fit
+that ends early warns. ``ConvergenceDisplay`` shows the way.
 """
 
 # %%
 # An exact solver
 # ---------------
-# Newton's method takes a few steps. The distance to the minimum falls below ``tol``, and the training AUC settles long before.
+# Newton's method takes a few steps. The distance to the minimum falls below ``tol``, and the
+# training AUC settles long before.
 
 from sklearn.datasets import make_moons
 
@@ -22,7 +23,8 @@ display = ConvergenceDisplay.from_estimator(model)
 # %%
 # A stochastic solver
 # -------------------
-# ``solver="sgd"`` takes random pairs. It has no distance to the minimum; the AUC of training rows is traced by epoch.
+# ``solver="sgd"`` takes random pairs. It has no distance to the minimum; the AUC of training rows
+# is traced by epoch.
 
 from aucmax import SGDAUCClassifier  # noqa: E402
 
@@ -32,7 +34,8 @@ display = ConvergenceDisplay.from_estimator(stream)
 # %%
 # A search
 # --------
-# For a search, the plot has one point for each value of ``C``. Those that did not come within ``tol`` would be marked.
+# For a search, the plot has one point for each value of ``C``. Those that did not come within
+# ``tol`` would be marked.
 
 machine = KernelAUCClassifier(preset="paper", n_landmarks=100, random_state=0)
 search = KernelAUCClassifierCV(machine, Cs=12).fit(X, y)

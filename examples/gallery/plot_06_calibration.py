@@ -2,8 +2,8 @@
 Scores, probabilities and rarity
 ================================
 
-A ranking model returns scores. A calibrator turns them into probabilities and keeps their order, so the AUC stays the same. It
-is fitted to rows that the model has not seen.
+A ranking model returns scores. A calibrator turns them into probabilities and keeps their order, so
+the AUC stays the same. It is fitted to rows that the model has not seen.
 """
 
 # %%
@@ -29,8 +29,8 @@ scores, test_scores = model.decision_function(X[held_out]), model.decision_funct
 # %%
 # Two calibrators
 # ---------------
-# The sigmoid has two parameters and suits any number of rows. The isotonic one follows any shape and needs about a thousand
-# positives.
+# The sigmoid has two parameters and suits any number of rows. The isotonic one follows any shape
+# and needs about a thousand positives.
 
 calibrators = {
     "sigmoid": SigmoidCalibrator().fit(scores, y[held_out] == 1),
@@ -59,7 +59,9 @@ print(f"scores    AUC {roc_auc(y[test], test_scores):.4f}")
 # %%
 # Probabilities add up
 # --------------------
-# The sum of the probabilities is the number of positives to expect, which 0.5 as a threshold would not give.
+# The sum of the probabilities is the number of positives to expect, which 0.5 as a threshold
+# would not give.
 
 probability = calibrators["sigmoid"].predict(test_scores)
-print(f"expected {probability.sum():.0f}, found {np.sum(y[test] == 1)}, above 0.5: {np.sum(probability > 0.5)}")
+found, high = np.sum(y[test] == 1), np.sum(probability > 0.5)
+print(f"expected {probability.sum():.0f}, found {found}, above 0.5: {high}")

@@ -2,8 +2,9 @@
 More rows than memory
 =====================
 
-A fit takes at most ``max_memory``. If kernel values do not fit, they are computed again in each pass, and the minimum is the
-same. Rows are read from a file. The same calls work for ten million rows in 4 GB; this example is small so that it ends soon.
+A fit takes at most ``max_memory``. If kernel values do not fit, they are computed again in each
+pass, and the minimum is the same. Rows are read from a file. The same calls work for ten million
+rows in 4 GB; this example is small so that it ends soon.
 """
 
 # %%
@@ -43,7 +44,8 @@ for memory in ("2GB", "60MB"):
 # The minimum is the same in both places; only the time differs.
 
 models = {
-    memory: KernelAUCClassifier(max_memory=memory, **settings).fit(path, "y") for memory in ("2GB", "60MB")
+    memory: KernelAUCClassifier(max_memory=memory, **settings).fit(path, "y")
+    for memory in ("2GB", "60MB")
 }
 scores = {memory: model.decision_function(path) for memory, model in models.items()}
 for memory, model in models.items():

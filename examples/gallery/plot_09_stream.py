@@ -2,8 +2,8 @@
 A stream of rows
 ================
 
-``partial_fit`` learns from rows as they come, without keeping them. Each new row is paired with a row of the other class from a
-small sample of those seen before.
+``partial_fit`` learns from rows as they come, without keeping them. Each new row is paired with a
+row of the other class from a small sample of those seen before.
 """
 
 # %%

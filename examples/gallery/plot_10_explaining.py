@@ -2,8 +2,8 @@
 Why is this row ranked high?
 ============================
 
-``explain`` splits the score of a row into contributions of its columns. They add up to the difference between the row's score
-and that of an average row.
+``explain`` splits the score of a row into contributions of its columns. They add up to the
+difference between the row's score and that of an average row.
 """
 
 # %%
@@ -40,7 +40,8 @@ new = table[2000:]
 first = new[np.argsort(-model.scores(new))[:3].tolist()]
 found = model.explain(first)
 for row, (raises, lowers) in enumerate(found.top(2)):
-    print(f"row {row}: raised by {[each.fact for each in raises]}, lowered by {[each.fact for each in lowers]}")
+    up, down = [each.fact for each in raises], [each.fact for each in lowers]
+    print(f"row {row}: raised by {up}, lowered by {down}")
 
 # %%
 # One row as a picture

@@ -2,8 +2,8 @@
 A table with dates, categories and missing values
 =================================================
 
-``fit_table`` takes a table as it comes. It decides how to treat each column, tunes a model, measures it on held-out rows,
-calibrates probabilities and chooses a threshold.
+``fit_table`` takes a table as it comes. It decides how to treat each column, tunes a model,
+measures it on held-out rows, calibrates probabilities and chooses a threshold.
 """
 
 # %%
