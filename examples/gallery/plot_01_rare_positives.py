@@ -36,7 +36,7 @@ rng = np.random.default_rng(0)
 order = rng.permutation(y.size)
 X, y = X[order], y[order]
 X_test, y_test = X[:6000], y[:6000]
-negatives = 6000 + np.flatnonzero(~y[6000:])[:2500]
+negatives = 6000 + np.flatnonzero(~y[6000:])[:2000]
 positives = 6000 + np.flatnonzero(y[6000:])
 
 # %%
@@ -45,7 +45,7 @@ positives = 6000 + np.flatnonzero(y[6000:])
 # Each number of positives is drawn twice. Some settings are given, so that less is tuned and the
 # example ends soon.
 
-settings = {"n_landmarks": 300, "landmarks": "class-kmeans", "standardize": True}
+settings = {"n_landmarks": 200, "landmarks": "class-kmeans", "standardize": True, "effort": 0.3}
 
 counts, draws = (20, 60, 200), 2
 found = {"aucmax": [], "boosted trees": []}
@@ -64,7 +64,9 @@ for count in counts:
 # %%
 # Result
 # ------
-# Points are single draws, lines their means.
+# Points are single draws, lines their means. With so few positives, chance in the draw matters
+# about as much as the method. The contest of this site has ten draws of six data sets, with all
+# settings tuned.
 
 figure, axes = plt.subplots(figsize=(6.4, 4), layout="constrained")
 for method, marker in (("aucmax", "o"), ("boosted trees", "s")):
@@ -72,7 +74,7 @@ for method, marker in (("aucmax", "o"), ("boosted trees", "s")):
     (line,) = axes.plot(counts, values.mean(axis=1), marker=marker, label=method)
     axes.plot(counts, values, marker, color=line.get_color(), alpha=0.35, ms=5)
 axes.set(
-    xscale="log", xlabel="positives among 2,500 rows", ylabel="test AUC", title=f"Few positives: {name}"
+    xscale="log", xlabel="positives among 2,000 rows", ylabel="test AUC", title=f"Few positives: {name}"
 )
 axes.set_xticks(counts, [str(count) for count in counts])
 axes.minorticks_off()
@@ -81,8 +83,8 @@ for method, values in found.items():
     print(f"{method:15s}" + "".join(f"  {np.mean(each):.3f}" for each in values))
 
 # %%
-# With 20 positives, chance in their draw matters more than the method. How sure are we of one of
-# these AUCs? The interval covers chance in the test rows, not in the draw of the training rows.
+# How sure are we of one of these AUCs? The interval covers chance in the test rows, not in the
+# draw of the training rows.
 
 interval = roc_auc_interval(y_test, kernel.decision_function(X_test))
 print(f"{interval.auc:.3f}, 95 % between {interval.low:.3f} and {interval.high:.3f}")
