@@ -2,6 +2,7 @@
 
 import contextlib
 import errno
+import gzip
 import io
 import os
 import re
@@ -150,7 +151,7 @@ def test_rows_are_reckoned_without_reading_the_file(tmp_path):
     assert rows_expected(tmp_path / "small.csv") == 51  # with the header
     assert rows_expected(tmp_path / "t.parquet") == 40_000
     assert rows_expected(tmp_path / "broken.parquet") is None
-    people(50).write_csv(tmp_path / "t.csv.gz", compression="gzip", check_extension=False)
+    (tmp_path / "t.csv.gz").write_bytes(gzip.compress(people(50).write_csv().encode()))
     assert rows_expected(tmp_path / "t.csv.gz") is None
 
 
