@@ -343,21 +343,15 @@ def contest() -> str:
 
 
 def contest_short() -> str:
-    """AUCs and ranks of the contest on whole data sets."""
+    """Ranks and times beside boosted trees, and where they are better."""
     there = (ROOT / "docs" / "benchmarks" / "contest.jsonl").exists()
-    full = summary.Table(rows("contest") if there else [], summary.FULL)
-    return f"{summary.aucs(full)}\n\n{summary.standing(full)}" if full.rows else "No rows yet."
+    return summary.short(rows("contest") if there else [])
 
 
-def contest_rare() -> str:
-    """AUCs and ranks of the contest with rare positives."""
+def contest_times() -> str:
+    """Seconds and memory of fits by the size of the data."""
     there = (ROOT / "docs" / "benchmarks" / "contest.jsonl").exists()
-    found = rows("contest") if there else []
-    tables = summary.rare_tables(found)
-    if not tables:
-        return "No rows yet."
-    told = [summary.levels(tables), summary.together(tables), *summary.part_way(found).values()]
-    return "\n\n".join(told)
+    return summary.sizes(rows("contest")) if there else "No rows yet."
 
 
 def mixed_tables() -> str:
@@ -367,7 +361,9 @@ def mixed_tables() -> str:
 
 
 PAGES = {
-    "README.md": (end_to_end, accuracy, search, contest_short, contest_rare),
+    "README.md": (contest_short,),
+    "docs/faq.md": (contest_times,),
+    "docs/measured.md": (end_to_end, accuracy),
     "docs/design.md": (search, apart),
     "docs/methods.md": (stochastic, epochs, rank_svm, rank_svm_large, half_precision),
     "docs/paper/README.md": (gamma, connect4),

@@ -17,7 +17,7 @@ ROOT = Path(__file__).parent.parent
 
 
 def test_versions_agree():
-    assert f"## {aucmax.__version__}" in (ROOT / "CHANGELOG.md").read_text()
+    assert f"## [{aucmax.__version__}] - " in (ROOT / "CHANGELOG.md").read_text()
     assert f"version: {aucmax.__version__}" in (ROOT / "CITATION.cff").read_text()
     assert metadata("aucmax")["Version"] == aucmax.__version__
 

@@ -22,8 +22,8 @@ from aucmax.report.curves import make_cuts, roc_band, score_histogram
 from aucmax.tables import TableError
 from tests.searches import fit_table
 
-pytest.importorskip("matplotlib", reason='reports need matplotlib: pip install "aucmax[report]"')
-pytest.importorskip("jinja2", reason='reports need jinja2: pip install "aucmax[report]"')
+pytest.importorskip("matplotlib", reason="reports need matplotlib")
+pytest.importorskip("jinja2", reason="reports need jinja2")
 
 EVIL = "<script>alert(1)</script>"
 EVIL_NAME = "\"><img src=x onerror='alert(2)'> $x^{ & {{ 7 * 7 }}"

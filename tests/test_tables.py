@@ -68,7 +68,10 @@ def test_every_format_gives_the_same_table_bare_and_packed(tmp_path, ending, pac
 def test_a_zst_file_is_read(tmp_path):
     table = small().drop("job")
     table.write_csv(tmp_path / "plain.csv")
-    table.lazy().sink_csv(tmp_path / "t.csv.zst", compression="zstd")
+    try:
+        table.lazy().sink_csv(tmp_path / "t.csv.zst", compression="zstd")
+    except TypeError:
+        pytest.skip("this version of polars writes no compressed text")
     assert (tmp_path / "t.csv.zst").read_bytes()[:4] == b"\x28\xb5\x2f\xfd"
     assert_frame_equal(read_table(tmp_path / "t.csv.zst"), table)
     assert_frame_equal(pl.concat(list(table_batches(tmp_path / "t.csv.zst", rows=7))), table)

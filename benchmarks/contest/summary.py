@@ -20,6 +20,9 @@ CHANGED = ("aucmax, no metric", "aucmax, one kernel", "aucmax, effort 4")
 SOMEWHERE = ("SVC",)
 #: Who is compared with where positives are rare.
 TUNED = ("LightGBM tuned", "XGBoost tuned", "CatBoost tuned")
+#: Who is in the short table of the README, and where positives are rare, the share shown there.
+SHORT = (FIRST, "LightGBM tuned", "CatBoost tuned", "XGBoost tuned", "CatBoost", "LightGBM", "XGBoost")
+SHORT_SHARE = "0.3 %"
 
 
 def latest(rows: Iterable[Row]) -> dict[Key, Row]:
@@ -226,6 +229,57 @@ def standing(table: Table) -> str:
             _line([method, *cells, *(f"{number:.2g}" if number else "" for number in numbers)])
         )
     return "\n".join(lines)
+
+
+def short(rows: Iterable[Row]) -> str:
+    """The README's table: mean ranks and times beside boosted trees, and where we lose."""
+    kept = comparable(rows)
+    full, rare = Table(kept, FULL), rare_tables(kept).get(SHORT_SHARE)
+    if not full.rows or rare is None:
+        return "No rows yet."
+    ranks, rare_ranks = full.ranks(), rare.ranks()
+    lines = _head(
+        [
+            "method",
+            f"mean rank, {len(full.complete())} data sets",
+            f"mean rank, {len(rare.complete())} data sets with {SHORT_SHARE} positives",
+            f"fit time relative to {TIME_UNIT}",
+        ]
+    )
+    for method in sorted((name for name in SHORT if name in ranks), key=ranks.__getitem__):
+        ratio, rank = full.time_ratio(method), rare_ranks.get(method)
+        cells = [f"{ranks[method]:.1f}", "–" if rank is None else f"{rank:.1f}"]
+        lines.append(_line([method, *cells, f"{ratio:.2g}" if ratio else ""]))
+    return "\n".join([*lines, "", lost(full)])
+
+
+def sizes(rows: Iterable[Row]) -> str:
+    """How long a fit of each whole data set takes, and how much memory, by its size."""
+    table = Table(rows, FULL)
+    names = [f"{FIRST}, s", "paper's settings, s", "LightGBM, s"]
+    lines = _head(["data", "rows", "columns", *names, f"memory of {FIRST}, GiB"])
+    for name in sorted(table.data, key=lambda name: table.cell(name, FIRST)[0]["rows"]):
+        own = table.cell(name, FIRST)
+        seconds = (table.mean(name, each, "fit_seconds") for each in (*OURS, "LightGBM"))
+        cells = [name, f"{own[0]['rows']:,}", f"{own[0]['features']:,}"]
+        cells += ["" if s is None else f"{s:.2g}" if s < 10 else f"{s:.0f}" for s in seconds]
+        lines.append(_line([*cells, f"{max(row['peak_gib'] for row in own):.1f}"]))
+    return "\n".join(lines)
+
+
+def lost(table: Table) -> str:
+    """The data sets on which a boosted tree is better on more than half of the splits."""
+    found = []
+    for name in table.data:
+        for method in SHORT[1:]:
+            better, worse, neither = table.duels(method, [name])
+            if worse > better + neither:
+                found.append(name)
+                break
+    if not found:
+        return f"On no data set is a boosted tree better than {FIRST} on most splits at the 5 % level."
+    listed = f"{', '.join(found[:-1])} and {found[-1]}" if len(found) > 1 else found[0]
+    return f"{FIRST} loses on {listed}: there a boosted tree is better on most splits at the 5 % level."
 
 
 def behind(table: Table, where: str = "") -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+__version__ = "1.0.0rc1"
 
 # Where each public name lives. They are loaded on first use: `import aucmax` must stay cheap.
 _HOMES = {

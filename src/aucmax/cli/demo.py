@@ -17,6 +17,7 @@ from aucmax.cli import inputs_outputs as io
 from aucmax.estimators.kernel import KernelAUCClassifier
 from aucmax.metrics import compare_roc_auc, roc_auc_interval
 from aucmax.metrics.cutoffs import sweep
+from aucmax.runtime.installing import extra_command
 from aucmax.runtime.output_files import check_folder, replacing
 
 
@@ -105,7 +106,7 @@ def _save_picture(
     try:
         from matplotlib.figure import Figure
     except ImportError:
-        io.say('No picture: matplotlib is not installed (pip install "aucmax[plot]").')
+        io.say(f"No picture: matplotlib is not installed. Install it: {extra_command('plot')}")
         return
     figure = Figure(figsize=(6.4, 4.8), layout="constrained")
     axes = figure.subplots()

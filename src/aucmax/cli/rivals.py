@@ -12,6 +12,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from aucmax.runtime.installing import install_command
+
 
 class _Nystroem(Nystroem):
     """Nystroem whose width follows from the number of features."""
@@ -29,7 +31,7 @@ def _installed(name: str) -> Any:
     try:
         return import_module(name)
     except ImportError:
-        raise ValueError(f"{name} is not installed: pip install {name}") from None
+        raise ValueError(f"{name} is not installed. Install it: {install_command(name)}") from None
 
 
 #: How to make each model from a seed.

@@ -9,6 +9,7 @@ from contextlib import contextmanager, suppress
 from threading import Thread
 from typing import Any
 
+from aucmax.runtime.installing import extra_command
 from aucmax.runtime.memory import NoMemoryError
 
 #: A fit ends after this many seconds without a running worker. A nanny restarts a worker sooner; Dask
@@ -66,7 +67,7 @@ def library() -> Any:
         import distributed
     except ImportError:
         raise ImportError(
-            'Dask collections need dask and distributed: pip install "aucmax[dask]".'
+            f"Dask collections need dask and distributed. Install them: {extra_command('dask')}"
         ) from None
     return distributed
 

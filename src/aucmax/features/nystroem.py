@@ -195,7 +195,7 @@ class NystroemFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         return other
 
     def transform(self, X: Any) -> Array:
-        """Return features (n, rank_) in the dtype of X; kernel values are held block by block."""
+        """Return features ``(n, rank_)`` in the dtype of X; kernel values are held block by block."""
         check_is_fitted(self)
         with np.errstate(over="ignore", invalid="ignore"):  # checked
             return check_features(self.map.features(check_rows(self, X, reset=False)))

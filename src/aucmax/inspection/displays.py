@@ -14,6 +14,7 @@ from aucmax.features.nystroem import NystroemFeatures
 from aucmax.fitting.scaling import scale_rows
 from aucmax.rows.interface import as_rows, dense
 from aucmax.rows.validation import check_labels, check_rows
+from aucmax.runtime.installing import extra_command
 from aucmax.runtime.parameters import COUNT, OneOf, check_value, random_generator
 
 __all__ = ["CVPathDisplay", "ConvergenceDisplay", "LandmarkCoverageDisplay"]
@@ -322,7 +323,7 @@ def _new_axes(count: int) -> Sequence[Any]:
     try:
         import matplotlib.pyplot as plt
     except ImportError:
-        raise ImportError('Plots need matplotlib: pip install "aucmax[plot]".') from None
+        raise ImportError(f"Plots need matplotlib. Install it: {extra_command('plot')}") from None
     size = (6.4, 4.2 if count == 1 else 2.6 * count)
     return list(
         plt.subplots(count, figsize=size, layout="constrained", sharex=True, squeeze=False)[1][:, 0]

@@ -13,6 +13,7 @@ import numpy as np
 from aucmax.paper import results
 from aucmax.paper.published import EPOCHS, LANDMARKS, LARGE_DATASETS
 from aucmax.paper.results import Row, Rows, is_done, seeds_of
+from aucmax.runtime.installing import extra_command
 from aucmax.runtime.output_files import replacing
 
 #: Colours of Okabe and Ito, which the colour-blind can distinguish; shapes and dashes do it in grey.
@@ -80,7 +81,7 @@ def need_matplotlib() -> None:
         import matplotlib.figure  # noqa: F401
     except ImportError:
         raise ValueError(
-            'The figure needs matplotlib, which is not installed: pip install "aucmax[plot]".'
+            f"The figure needs matplotlib, which is not installed. Install it: {extra_command('plot')}"
         ) from None
 
 

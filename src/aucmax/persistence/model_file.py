@@ -304,7 +304,7 @@ def _parse_manifest(text: bytes) -> dict[str, Any]:
     if written > FORMAT:
         raise ModelFileError(
             f"has model format {written}, and aucmax {__version__} reads formats up to {FORMAT}: "
-            "upgrade with `pip install --upgrade aucmax`."
+            "install a later version of aucmax."
         )
     if not isinstance(manifest.get("sha256"), str) or not isinstance(manifest.get("versions"), dict):
         raise ModelFileError(f"was altered: its {_MANIFEST} lacks the hash or the versions.")

@@ -35,6 +35,7 @@ from aucmax.persistence.onnx_parts import parts_of, probability, score_of
 from aucmax.reading.frames import as_frame
 from aucmax.rows.interface import dense
 from aucmax.rows.validation import refuse_odd
+from aucmax.runtime.installing import extra_command
 from aucmax.runtime.output_files import replacing
 from aucmax.runtime.parameters import OneOf, check_value, warn_user
 from aucmax.tables.columns import normal_frame
@@ -187,7 +188,7 @@ def _compare(model: Any, made: Any, graph: Graph, X: Any) -> None:
     except ImportError:
         warn_user(
             "The ONNX graph was not compared with the model, because onnxruntime is not installed: "
-            'pip install "aucmax[onnx]"'
+            f"{extra_command('onnx')}"
         )
         return
     rows = _made_rows(model) if X is None else X

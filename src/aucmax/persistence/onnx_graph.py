@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from aucmax import __version__
+from aucmax.runtime.installing import extra_command
 
 # Versions of ONNX's operators and file format: those of 2022, which all runtimes support.
 _OPSETS = {"": 17, "ai.onnx.ml": 3}
@@ -94,4 +95,4 @@ def library(name: str) -> Any:
     try:
         return import_module(name)
     except ImportError as error:
-        raise ImportError(f'to_onnx needs {name}: pip install "aucmax[onnx]"') from error
+        raise ImportError(f"to_onnx needs {name}. Install it: {extra_command('onnx')}") from error

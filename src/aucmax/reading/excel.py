@@ -9,6 +9,7 @@ import polars as pl
 
 from aucmax.reading.byte_streams import TableFile
 from aucmax.reading.frames import TableError, check_duplicates, quoted, reason_of
+from aucmax.runtime.installing import extra_command
 from aucmax.runtime.spelling import nearest
 
 
@@ -31,8 +32,8 @@ def _open(file: TableFile) -> Any:
         fastexcel = import_module("fastexcel")
     except ImportError:
         raise ImportError(
-            f'{file.path} is an Excel file, which needs fastexcel: pip install "aucmax[excel]". Or '
-            "save it as .csv."
+            f"{file.path} is an Excel file, which needs fastexcel. Save it as .csv, or install "
+            f"fastexcel: {extra_command('excel')}"
         ) from None
     if not file.path.stat().st_size:
         raise TableError(f"{file.path} is empty.")

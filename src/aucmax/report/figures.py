@@ -18,6 +18,7 @@ import numpy as np
 from aucmax.inspection.displays import ConvergenceDisplay, CVPathDisplay, LandmarkCoverageDisplay
 from aucmax.metrics.evaluation import CalibrationBin
 from aucmax.report.curves import Band, Cuts, Histogram
+from aucmax.runtime.installing import extra_command
 
 #: Our colours while matplotlib draws, and the page's names for them.
 INK, MUTED, RULE = "#1c2630", "#5c6873", "#d9dfe5"
@@ -65,7 +66,7 @@ def draw(name: str, plot: Callable[..., str | None], *values: Any) -> Figure | N
     try:
         import matplotlib
     except ImportError:
-        raise ImportError('A report needs matplotlib: pip install "aucmax[report]".') from None
+        raise ImportError(f"A report needs matplotlib. Install it: {extra_command('report')}") from None
     from matplotlib.figure import Figure as MatplotlibFigure
 
     with matplotlib.rc_context({**_STYLE, "svg.hashsalt": name}):

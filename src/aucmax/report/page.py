@@ -21,6 +21,7 @@ from aucmax.report.cases import id_column, shown_cases
 from aucmax.report.column_table import column_rows, missing_cells
 from aucmax.report.curves import DRAWS, Cuts, make_cuts, roc_band, score_histogram, slider_stops
 from aucmax.report.words import count, percent
+from aucmax.runtime.installing import extra_command
 from aucmax.runtime.output_files import check_folder, replacing
 from aucmax.runtime.parameters import COUNT, check_value
 from aucmax.tables.evaluation_rows import EvaluationRows, evaluation_rows
@@ -95,7 +96,7 @@ def _render(context: dict[str, Any]) -> str:
     try:
         from jinja2 import Environment, PackageLoader, StrictUndefined
     except ImportError:
-        raise ImportError('A report needs jinja2: pip install "aucmax[report]".') from None
+        raise ImportError(f"A report needs jinja2. Install it: {extra_command('report')}") from None
     environment = Environment(
         loader=PackageLoader("aucmax.report", ""),
         autoescape=True,
