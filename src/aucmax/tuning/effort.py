@@ -60,7 +60,7 @@ def tuning_seconds(n_rows: int, n_columns: int, effort: float, brief: bool) -> f
     )
     setup = 2.0 * n_columns * rows * count / _FLOPS
     solves, settings = (20, 5) if brief else (60, 12)
-    wide = min(n_rows, wide_rows(effort))
+    wide = min(n_rows, wide_rows(n_rows, effort))
     more = 0.0 if brief or wide < 1.5 * rows else 15.0 * wide / rows * solve
     return solves * solve + 3.0 * settings * setup + more
 

@@ -158,7 +158,7 @@ def _resolve(
     make = partial(_trial_sample, problem, asked, context)
     sample = make()
     effort, deadline = asked.real_effort, context.deadline
-    wide = rows_within(problem.codes, room, _dense_columns(rows), wide_rows(effort))
+    wide = rows_within(problem.codes, room, _dense_columns(rows), wide_rows(rows.shape[0], effort))
     many = are_many(problem.codes, len(sample.codes), wide)
     limits = Limits(
         first_landmarks(len(sample.codes), effort),
