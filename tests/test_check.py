@@ -4,7 +4,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from aucmax import check_table
+from aucmax import KernelAUCClassifier, check_table, fit_table
 from aucmax.metrics import roc_auc
 from aucmax.reading.frames import TableError
 from aucmax.tables import data_warnings
@@ -43,6 +43,45 @@ def test_wrong_names_are_problems_too_and_columns_are_still_described():
     for near in ("'left'", "'age'", "'years'"):
         assert f"Did you mean {near}?" in sentences
     assert [column["name"] for column in found.columns] == people(1).columns
+
+
+def test_all_wrong_options_are_named_at_once_as_they_should_be():
+    said = {"drop": ["agee"], "category": ["planx", "age"], "number": ["age"], "date": ["yers"]}
+    found = check_table(people(100), "left", **said, weight="left", group="custmer", time="tme")
+    assert {(each.kind, each.column, each.option) for each in found.problems} == {
+        ("columns", "agee", "--drop age"),
+        ("columns", "planx", "--category plan"),
+        ("columns", "yers", "--date years"),
+        ("columns", "age", None),
+        ("columns", "left", None),
+        ("group", "custmer", "--group customer"),
+        ("time", "tme", found.problems[1].option),
+    }
+    sentences = " ".join(each.sentence for each in found.problems)
+    assert "cannot be both the target and the weight" in sentences
+    with pytest.raises(TableError, match="cannot be both the target and the time"):
+        fit_table(people(100), "left", time="left")
+
+
+def test_a_target_with_three_labels_suggests_one_to_rank_high():
+    table = people(300)
+    found = check_table(table, "plan")
+    rarest = table["plan"].drop_nulls().value_counts(sort=True)["plan"][-1]
+    assert [each.option for each in found.problems] == [f"--positive {rarest}"]
+    assert [each.option for each in check_table(table, "left", positive="yess").problems] == [
+        "--positive yes"
+    ]
+
+
+def test_an_identifier_that_repeats_suggests_a_group():
+    table = people(300).with_columns(pl.Series("house", [row // 3 for row in range(300)]))
+    found = check_table(table, "left", id=["house"], estimate=False)
+    assert [(each.kind, each.option) for each in found.warnings] == [
+        ("repeated identifier", "--group house")
+    ]
+    assert "its 300 values are only 100 different ones" in found.warnings[0].sentence
+    assert kinds(check_table(table, "left", id=["house"], group="house", estimate=False)) == []
+    assert kinds(check_table(table, "left", id=["customer"], estimate=False)) == []
 
 
 def test_columns_are_described_with_levels_missing_values_and_an_example():
@@ -111,6 +150,27 @@ def test_equal_rows_with_other_labels_are_counted():
     assert found.warnings[0].sentence.startswith("40 rows")
 
 
+def test_rows_that_are_equal_by_chance_are_not_warned_of():
+    rng = np.random.default_rng(0)
+    n = 1300
+    passengers = pl.DataFrame(
+        {
+            "class": rng.choice(["1st", "2nd", "3rd"], n, p=[0.25, 0.2, 0.55]),
+            "sex": rng.choice(["f", "m"], n),
+            "age": rng.normal(30, 14, n).clip(1, 80).round(),
+            "relatives": rng.poisson(0.5, n),
+            "y": rng.random(n) < 0.4,
+        }
+    )
+    assert passengers["age"].n_unique() > n / 20
+    assert kinds(check_table(passengers, "y", estimate=False)) == []
+    model = fit_table(passengers, "y", estimator=KernelAUCClassifier(preset="paper", n_landmarks=20))
+    assert model.training_["copies"] == 0
+    fare = passengers.with_columns(fare=pl.Series(rng.exponential(30, n).round(2)))
+    twice = pl.concat([fare, fare.with_columns(y=~pl.col("y"))])
+    assert kinds(check_table(twice, "y", estimate=False)) == [("contradictory rows", None)]
+
+
 def test_few_positives_widen_the_interval_as_hanley_and_mcneil_have_it():
     table = people(2000)
     few = pl.concat([table.filter(left="yes")[:12], table.filter(left="no")])
@@ -156,7 +216,7 @@ def test_the_command_prints_columns_problems_and_time(tmp_path, capsys):
     people(300).with_columns(size=INFINITE).write_csv(tmp_path / "bad.csv")
     code, told = run(tmp_path, "check bad.csv --target left")
     assert code == 2
-    assert "Add --drop size" in capsys.readouterr().err
+    assert "Use --drop size" in capsys.readouterr().err
 
 
 def test_the_command_speaks_json(tmp_path):
@@ -177,7 +237,7 @@ def test_train_prints_the_check_first_and_names_all_problems(tmp_path, capsys):
     said = capsys.readouterr().err.splitlines()
     assert code == 0
     assert said[0] == "t.csv: 300 rows, 7 columns; 'left' is 'no' 264 times, 'yes' 36 times."
-    assert any("Add --drop copy" in line for line in said)
+    assert any("Use --drop copy" in line for line in said)
     assert told.index("one-hot") < told.index("cross-validated AUC")
     table.with_columns(size=INFINITE, weight=INFINITE).write_csv(tmp_path / "bad.csv")
     assert run(tmp_path, "train bad.csv --target left --force")[0] == 2

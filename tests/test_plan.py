@@ -4,6 +4,7 @@ from sklearn.datasets import make_classification
 
 from aucmax import KernelAUCClassifier
 from aucmax.features.landmark_map import LandmarkMap
+from aucmax.features.nystroem import NystroemFeatures
 from aucmax.operators import placement as plan
 from aucmax.operators.placement import Sizes, pays_to_project, plan_fit
 from aucmax.operators.speeds import DiskSpeed
@@ -120,6 +121,32 @@ def test_the_plan_is_told(problem, capsys):
     KernelAUCClassifier(preset="paper", n_landmarks=50, verbose=1).fit(X, y)
     told = capsys.readouterr().err
     assert "3,000 rows x 50 kernel values: 1.2 MB that are kept in memory" in told
+
+
+@pytest.mark.parametrize(("gamma", "columns"), [(0.01, 2), (0.1, 3), (0.3, 10)])
+def test_the_plan_of_a_large_map_knows_its_rank_from_small_ones(gamma, columns):
+    X = np.random.default_rng(0).normal(size=(3000, columns))
+    model = KernelAUCClassifier(preset="paper", n_landmarks=800, gamma=gamma)
+    sizes = model.plan(X).sizes
+    fitted = model.fit(X, X[:, 0] > 1).feature_map_
+    assert sizes.width == 800
+    assert abs(sizes.rank - fitted.rank_) < 0.35 * fitted.rank_
+
+
+def test_a_plan_fits_small_maps_only(monkeypatch):
+    counts = []
+    fit = NystroemFeatures.fit
+
+    def spy(self, *arguments, **more):
+        counts.append(self.n_landmarks)
+        return fit(self, *arguments, **more)
+
+    monkeypatch.setattr(NystroemFeatures, "fit", spy)
+    X = np.random.default_rng(0).normal(size=(3000, 4))
+    assert KernelAUCClassifier().plan(X).sizes.width > 1000
+    given = KernelAUCClassifier(landmarks=X[:700], preset="paper").plan(X)
+    assert given.sizes.width == 700
+    assert max(counts) <= 256
 
 
 def test_nothing_is_left_of_a_file_when_a_fit_is_stopped(problem, monkeypatch, tmp_path):

@@ -1,6 +1,7 @@
 """Tables as people have them: standard input, JSON lines, Excel, other encodings, several files."""
 
 import io
+import json
 import subprocess
 import sys
 
@@ -14,6 +15,7 @@ from aucmax.tables import read_table, table_batches
 from tests.test_drift import QUICK
 from tests.test_table_commands import people, run
 
+FORCE = " --force"
 FIT = "--target left --landmarks 20 --gammas 1 --preset paper --force"
 
 
@@ -55,6 +57,43 @@ def test_standard_input_is_a_table_for_every_command(place, piped, capsys):
     assert '"source": "training table"' in told
 
 
+MEASURES = (
+    "report model.aucmax {} -o r.html",
+    "threshold model.aucmax {} --aim recall=0.9 -o k.aucmax",
+)
+RIVAL = "compare model.aucmax logistic {} --train"
+
+
+def test_all_commands_that_measure_read_standard_input_encodings_and_sheets(place, piped, capsys):
+    pytest.importorskip("fastexcel")
+    xlsxwriter = pytest.importorskip("xlsxwriter")
+    rows = people(200, seed=1).with_columns(plan=pl.col("plan").str.replace("plus", "plüs"))
+    assert run(place, f"train t.csv {FIT}")[0] == 0
+    content = rows.write_csv().encode("latin-1")
+    (place / "l.csv").write_bytes(content)
+    (place / "train.csv").write_bytes(people(300).write_csv().encode("latin-1"))
+    with xlsxwriter.Workbook(place / "two.xlsx") as book:
+        rows.write_excel(book, worksheet="customers")
+        people(10).write_excel(book, worksheet="notes")
+    for command in (*MEASURES, f"{RIVAL} train.csv"):
+        piped(rows.write_csv().encode())
+        assert run(place, command.format("-") + FORCE * ("compare" not in command))[0] == 0
+        words = f"{command.format('l.csv')} --encoding latin-1" + FORCE * ("compare" not in command)
+        assert run(place, words)[0] == 0, capsys.readouterr().err
+    for command in MEASURES:
+        assert run(place, f"{command.format('two.xlsx')} --sheet customers --force")[0] == 0
+        if "report" in command:
+            page = (place / "r.html").read_text()
+            assert "plüs" in page
+            assert "two" in page
+        capsys.readouterr()
+        assert run(place, f"{command.format('')} --sheet customers --force")[0] == 2
+        assert "--sheet needs a table: name it after the model" in capsys.readouterr().err
+    (place / "copy.csv").write_bytes(content)
+    assert run(place, f"{RIVAL.format('copy.csv')} copy.csv --encoding latin-1")[0] == 2
+    assert "name another --train" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("command", [f"train - {FIT}", "check - --target left"])
 @pytest.mark.parametrize(
     ("content", "said"),
@@ -94,6 +133,29 @@ def test_json_lines_are_read_whole_and_in_parts(place, tmp_path, capsys):
     assert code == 0
     from_csv = run(place, "predict model.aucmax t.csv --id customer")[1]
     assert told == from_csv
+
+
+def test_predictions_are_written_as_json_lines(place):
+    assert run(place, f"train t.csv {FIT}")[0] == 0
+    for name in ("s.jsonl", "s.csv"):
+        assert run(place, f"predict model.aucmax t.csv --id customer --explain 1 -o {name}")[0] == 0
+    written = pl.read_ndjson(place / "s.jsonl")
+    assert written.columns == pl.read_csv(place / "s.csv").columns
+    assert written["customer"].to_list() == people(300)["customer"].to_list()
+    assert written["rank"].to_list() == pl.read_csv(place / "s.csv")["rank"].to_list()
+
+
+def test_copied_columns_that_do_not_identify_rows_are_told(place, capsys):
+    assert run(place, f"train t.csv {FIT}")[0] == 0
+    command = "predict model.aucmax t.csv -o s.csv --force --json --id"
+    capsys.readouterr()
+    told = json.loads(run(place, f"{command} plan")[1])
+    assert told["repeated_ids"] == 300
+    said = "300 rows have the same plan as another row, so --id does not tell them apart."
+    assert said in capsys.readouterr().err
+    told = json.loads(run(place, f"{command} plan --id customer")[1])
+    assert told["repeated_ids"] == 0
+    assert "tell them apart" not in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

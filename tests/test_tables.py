@@ -368,7 +368,9 @@ def test_numbers_that_came_as_text_are_read_as_numbers():
     assert np.isnan(normal_frame(frame, list(found.values()))["marked"][0])
     assert found["marked"]["missing"] == 23
     assert found["yes"]["missing"] == 50
-    with pytest.raises(TableError, match=r"'x' holds numbers, except .* 'many' in row 150 \(from 0\)"):
+    with pytest.raises(
+        TableError, match=r"'x' is read as numbers, but holds 'many' in row 150 \(from 0\)"
+    ):
         profile(x=["many" if i == 150 else str(value) for i, value in enumerate(whole)])
 
 

@@ -13,7 +13,7 @@ from aucmax.cli.table_inputs import name_of, table_files
 from aucmax.reading.opened import OpenedTable, open_table, text_columns
 
 if TYPE_CHECKING:
-    from aucmax.tables.check import TableCheck
+    from aucmax.tables.check_result import TableCheck
 
 
 def run_check(

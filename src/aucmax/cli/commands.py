@@ -15,7 +15,7 @@ Amount = float | None
 File = Path | None
 Names = list[str] | None
 Model = Annotated[Path, Argument(help="A model file written by aucmax train.", metavar="MODEL")]
-_FORMATS = "A CSV, TSV, JSON lines, Parquet, Arrow, LIBSVM or Excel file, also packed; - is stdin."
+_FORMATS = "A CSV, TSV, JSON lines, Parquet, Arrow, LIBSVM or Excel file; - is standard input."
 _SEVERAL = f"{_FORMATS} Several files, or a pattern in quotes, need the same columns."
 Table = Annotated[Path, Argument(help=_FORMATS, metavar="TABLE")]
 Tables = Annotated[list[Path], Argument(help=_SEVERAL, metavar="TABLE")]
@@ -49,7 +49,7 @@ _EXPLAIN = "Name this many columns that raise and that lower each score most."
 CostMiss = Annotated[Amount, Option(min=0.0, help="What a missed positive costs.")]
 CostAlarm = Annotated[Amount, Option(min=0.0, help="What a false alarm costs; by default 1.")]
 CostColumn = Annotated[Text, Option(help="A column with the cost of missing each row.")]
-_SCORES = "A CSV, TSV, Parquet or Arrow file to write; by default, and for -, CSV is printed."
+_SCORES = "A CSV, TSV, JSON lines, Parquet or Arrow file; by default, and for -, CSV is printed."
 _FAIL = "End with exit code 3 if columns differ from the training table."
 FailOnDrift = Annotated[bool, Option("--fail-on-drift", help=_FAIL)]
 _RIVAL = "A model file, or a rival: logistic, nystroem, forest, lightgbm or xgboost."
@@ -225,25 +225,19 @@ def threshold(
     cost_alarm: CostAlarm = None,
     cost_column: CostColumn = None,
     target: Target = None,
+    encoding: Encoding = None,
+    sheet: Sheet = None,
     force: Annotated[
         bool, Option("--force", help="Replace the output; without --output, the model itself.")
     ] = False,
     as_json: Json = False,
 ) -> None:
     """Choose another threshold for a saved model, for an aim or for costs, without training."""
-    from aucmax.cli.decisions import CostOptions, choose_aim, run_threshold
+    from aucmax.cli.decisions import CostOptions, ThresholdOptions, choose_aim, run_threshold
 
     costs = CostOptions(cost_miss, cost_alarm, cost_column)
-    run_threshold(
-        model,
-        table,
-        output,
-        aim=choose_aim(aim, costs),
-        costs=costs,
-        target=target,
-        force=force,
-        as_json=as_json,
-    )
+    options = ThresholdOptions(choose_aim(aim, costs), costs, force, as_json)
+    run_threshold(model, table, output, target, {"encoding": encoding, "sheet": sheet}, options)
 
 
 @commands_app.command(
@@ -256,12 +250,15 @@ def compare(
     train: Annotated[File, Option("--train", help="The table to fit a rival to.")] = None,
     target: Target = None,
     seed: Annotated[int, Option(min=0, help="Seed of the rival.")] = 0,
+    encoding: Encoding = None,
+    sheet: Sheet = None,
     as_json: Json = False,
 ) -> None:
     """Compare two models on the same rows by DeLong's paired test."""
     from aucmax.cli.evaluate import run_compare
 
-    run_compare((first, second), table, train, target, seed, as_json)
+    reading = {"encoding": encoding, "sheet": sheet}
+    run_compare((first, second), table, train, target, seed, reading, as_json)
 
 
 @commands_app.command(epilog="Example: aucmax report churn.aucmax later.csv -o churn.html")
@@ -274,20 +271,27 @@ def report(
     target: Target = None,
     id_column: Annotated[Text, Option("--id", help="The column that names rows in the report.")] = None,
     permutation: Annotated[bool, Option(help="Measure columns by shuffling them; slower.")] = False,
+    encoding: Encoding = None,
+    sheet: Sheet = None,
     force: Force = False,
     as_json: Json = False,
 ) -> None:
     """Write an HTML page on a model: curves, threshold, important columns and mistakes."""
     from aucmax.cli import inputs_outputs as io
     from aucmax.cli.status_line import status_line, watched
+    from aucmax.cli.table_inputs import optional_table
     from aucmax.report import write_report
 
     io.check_output(output, model, table, force=force)
     loaded = io.table_model(model)
-    with io.naming_full_disk(output), status_line() as line:
+    with (
+        optional_table(table, encoding=encoding, sheet=sheet) as file,
+        io.naming_full_disk(output),
+        status_line() as line,
+    ):
         line.part("measuring" if table is None else f"reading {table.name}")
         seen = watched(loaded, line, permutation=permutation)
-        write_report(seen, table, output, target=target, id=id_column, permutation=permutation)
+        write_report(seen, file, output, target=target, id=id_column, permutation=permutation)
     if as_json:
         io.print_json({"report": output, "bytes": output.stat().st_size})
     else:

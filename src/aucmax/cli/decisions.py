@@ -10,6 +10,7 @@ import numpy as np
 
 from aucmax.cli import inputs_outputs as io
 from aucmax.cli.status_line import status_line, watched
+from aucmax.cli.table_inputs import optional_table
 from aucmax.metrics.costs import ExpectedCost
 from aucmax.metrics.thresholds import Aim
 from aucmax.persistence.model_file import save_model
@@ -52,6 +53,16 @@ class CostOptions:
             return miss_costs_of(rows, self.column)
 
 
+@dataclass(frozen=True)
+class ThresholdOptions:
+    """The options of ``aucmax threshold`` that are not files."""
+
+    aim: Aim
+    costs: CostOptions
+    force: bool
+    as_json: bool
+
+
 def choose_aim(aim: str | None, costs: CostOptions) -> Aim:
     """Return the aim of the options of a command; exactly one must be given."""
     by_cost = costs.aim()
@@ -82,14 +93,12 @@ def run_threshold(
     path: Path,
     table: Path | None,
     output: Path | None,
-    *,
-    aim: Aim,
-    costs: CostOptions,
     target: str | None,
-    force: bool,
-    as_json: bool,
+    reading: dict[str, str | None],
+    options: ThresholdOptions,
 ) -> None:
     """Choose another threshold for a saved model, and write the model."""
+    aim, costs, force = options.aim, options.costs, options.force
     if output is None and not force:
         raise ValueError(f"name a new file with --output, or add --force to change {path} itself.")
     if output is None or (output.exists() and path.exists() and output.samefile(path)):
@@ -100,16 +109,16 @@ def run_threshold(
     if costs.column is not None and table is None:
         raise ValueError(f"--cost-column {costs.column} needs a table: name it after the model.")
     model = io.table_model(path)
-    with status_line() as line:
+    with optional_table(table, **reading) as file, status_line() as line:
         line.part("measuring" if table is None else f"reading {table.name}")
-        rows = evaluation_rows(watched(model, line), table, target)
-        by_row = costs.by_row(rows, table)
+        rows = evaluation_rows(watched(model, line), file, target)
+        by_row = costs.by_row(rows, file)
         changed = choose_for_rows(model, aim, rows, by_row)
         cost = cost_at_threshold(changed, aim, rows, by_row) if aim.kind == "cost" else None
     with io.naming_full_disk(output):
         save_model(changed, output)
     before, after = model.threshold_, changed.threshold_
-    if as_json:
+    if options.as_json:
         results = {"model": output, "source": rows.source, "before": before.threshold}
         more = {"threshold": after.to_dict(), "cost": None if cost is None else cost.to_dict()}
         io.print_json(results | more)

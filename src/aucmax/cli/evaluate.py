@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -57,7 +58,7 @@ def run_evaluate(
         found = evaluate(rows.positive, rows.score, rows.probability, weight)
         cut = measure_threshold(rows.positive, rows.score, model.threshold_.threshold, weight)
         aim = _own_costs(model) if aim is None else aim
-        by_row = costs.by_row(rows, table)
+        by_row = costs.by_row(rows, file)
         cost = None if aim is None else cost_at_threshold(model, aim, rows, by_row)
         groups = None if by is None else _groups(rows, by, cut.threshold, weight)
     if as_json:
@@ -190,6 +191,7 @@ def run_compare(
     train: Path | None,
     target: str | None,
     seed: int,
+    reading: dict[str, str | None],
     as_json: bool,
 ) -> None:
     """Score a table with two models and compare them; a rival gets the features of the other model."""
@@ -210,17 +212,24 @@ def run_compare(
             f"{first} ranks {labels[0]!r} high, but {second} ranks {labels[1]!r} high: they cannot be "
             "compared."
         )
-    with status_line() as line:
-        rows = _score(fitted[0], table, target, line, table.name)
+    rival = next((name for name, model in zip(names, models, strict=True) if model is None), None)
+    if rival and train and train.exists() and table.exists() and train.samefile(table):
+        raise ValueError(f"{rival} would be tested on the rows it is fitted to: name another --train.")
+    with (
+        table_file(table, **reading) as file,
+        nullcontext() if train is None else table_file(train, **reading) as train_file,
+        status_line() as line,
+    ):
+        rows = _score(fitted[0], file, target, line, name_of([table]))
         shares = [_compare_with_training(model, rows, line)["rows_in_training"] for model in fitted]
         scores = []
         for name, model in zip(names, models, strict=True):
             if model is None:
-                scores.append(_rival_scores(name, seed, fitted[0], rows, table, train, target, line))
+                scores.append(_rival_scores(name, seed, fitted[0], rows, train_file, target, line))
             elif model is fitted[0]:
                 scores.append(rows.score)
             else:
-                scores.append(evaluation_rows(watched(model, line), table, target).score)
+                scores.append(evaluation_rows(watched(model, line), file, target).score)
     if len(scores[0]) != len(scores[1]):
         raise ValueError(
             f"{first} and {second} give weight 0 to different rows of {table}: they cannot be compared."
@@ -260,7 +269,6 @@ def _rival_scores(
     seed: int,
     model: TableModel,
     rows: EvaluationRows,
-    table: Path,
     train: Path | None,
     target: str | None,
     line: Line,
@@ -268,8 +276,6 @@ def _rival_scores(
     """Fit a model of another library to the features that ``model`` makes of the columns."""
     if train is None:
         raise ValueError(f"{name} must be fitted first: name the table to fit it to with --train.")
-    if train.exists() and table.exists() and train.samefile(table):
-        raise ValueError(f"{name} would be tested on the rows it is fitted to: name another --train.")
     rival = RIVALS[name](seed)
     line.part(f"reading {train.name}")
     learnt = evaluation_rows(watched(model, line), train, target)

@@ -31,7 +31,7 @@ def run_predict(
     reading: dict[str, str | None],
     options: PredictOptions,
 ) -> None:
-    """Score the rows of a table, and print remarks on new values and drift.
+    """Score the rows of a table, and print remarks on new values, drift and identifiers that repeat.
 
     ``reading`` has the encoding and the sheet.
     """
@@ -59,10 +59,15 @@ def run_predict(
         )
     for sentence in (*done.unseen, *(each.sentence for each in done.drift)):
         io.say(sentence)
+    if done.repeated:
+        io.say(
+            f"{done.repeated:,} rows have the same {' and '.join(wanted.keep)} as another row, so "
+            "--id does not tell them apart."
+        )
     if options.as_json:
         drift = [each.to_dict() for each in done.drift]
         about = {"rows": done.rows, "unseen_values": done.unseen, "drift": drift}
-        io.print_json({"output": output, **about})
+        io.print_json({"output": output, **about, "repeated_ids": done.repeated})
     elif output is not None:
         io.say(f"{done.rows:,} rows are in {output}.")
     if done.drift and options.fail_on_drift:

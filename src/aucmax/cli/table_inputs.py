@@ -39,6 +39,19 @@ def table_file(path: Path, *, encoding: str | None = None, sheet: str | None = N
 
 
 @contextmanager
+def optional_table(path: Path | None, **reading: str | None) -> Iterator[Path | None]:
+    """Yield a file as :func:`table_file` does; None if there is no table."""
+    if path is not None:
+        with table_file(path, **reading) as file:
+            yield file
+        return
+    if given := [f"--{option}" for option, value in reading.items() if value is not None]:
+        need = "needs" if len(given) == 1 else "need"
+        raise TableError(f"{' and '.join(given)} {need} a table: name it after the model.")
+    yield None
+
+
+@contextmanager
 def table_files(
     paths: Sequence[Path], *, encoding: str | None = None, sheet: str | None = None
 ) -> Iterator[list[Path]]:
@@ -79,7 +92,7 @@ def _standard_input() -> Iterator[Path]:
             )
         lead = start.lstrip()
         ending = next((end for magic, end in _ENDINGS.items() if lead.startswith(magic)), ".csv")
-        copy = Path(folder, f"input{ending}")
+        copy = Path(folder, f"{_NAME}{ending}")
         with copy.open("wb") as out:
             out.write(start)
             shutil.copyfileobj(stream, out, 2**20)
@@ -93,7 +106,7 @@ def _sheet_file(path: Path, sheet: str) -> Iterator[Path]:
     find_table(path)
     frame = read_table(path, sheet=sheet)
     with tempfile.TemporaryDirectory(prefix="aucmax-") as folder:
-        copy = Path(folder, "sheet.arrow")
+        copy = Path(folder, f"{path.stem}.arrow")
         frame.write_ipc(copy)
         with renamed_in(copy, f"{path}, sheet {sheet!r},"):
             yield copy

@@ -13,14 +13,13 @@ from aucmax.features.fourier import FOURIER_KERNELS
 from aucmax.features.kernels import BOTH, LANDMARK_KERNELS, RADIAL
 from aucmax.features.landmarks import STRATEGIES
 from aucmax.features.nystroem import COEF0, DEGREE, NystroemFeatures
-from aucmax.fitting.kernel_fit import fit_kernel, narrowed, plan_rows
+from aucmax.fitting.kernel_fit import fit_kernel, narrowed, plan_unfitted
 from aucmax.fitting.machines import KernelMachine
 from aucmax.fitting.open_fit import open_fit
 from aucmax.fitting.recipe import Recipe
 from aucmax.fitting.settings import Settings
 from aucmax.operators.placement import EXPECTED_PASSES, Plan
-from aucmax.operators.speeds import SPEED_ROWS
-from aucmax.rows.interface import ArrayRows, as_rows
+from aucmax.rows.interface import as_rows
 from aucmax.runtime.memory import Budget
 from aucmax.runtime.parameters import (
     AUTO,
@@ -91,12 +90,13 @@ class KernelAUCClassifier(RankingClassifier):
         (``gamma="paper"``), standardised columns, no metric; and C=10, which they search for. A
         parameter that is given overrides the preset.
     effort
-        How much work "auto" may cost: 1 allows landmarks for about a minute on two cores, 4 for four.
-        Below 1 trials use fewer rows and landmarks, and below 0.5 less is tried. It is computed from
-        the size of the data, not timed.
+        How much work "auto" may cost: 1 allows landmarks for about 1 s and 0.2 ms per row on two
+        cores, at most a minute; 4 for four times as long, with larger samples. Below 1 trials use fewer
+        rows and landmarks, and below 0.5 less is tried. It is computed from the size of the data, not
+        timed.
     kernel
         "auto" is "rbf", or the mean of it and the laplacian ("rbf+laplacian") if that ranks held-out
-        rows no worse and twice the work is within the effort. It is "rbf" without trials and with
+        rows better and twice the work is within the effort. It is "rbf" without trials and with
         ``metric="full"``. "polynomial" and "linear" are not tuned: "auto" is then as in the paper, but
         for 1000 landmarks.
     gamma
@@ -188,11 +188,11 @@ class KernelAUCClassifier(RankingClassifier):
     data float64. ``score`` is accuracy, as in all of scikit-learn; to search or validate by ranking
     pass ``scoring="roc_auc"``.
 
-    Parameters left at "auto" are tuned on up to 20,000 rows, a third of which is held out, or each
-    third in turn if rows or a class are few; C, gamma and the number of landmarks once more on up to
-    80,000 rows if there are many of each class. :mod:`aucmax.tuning` describes what is tried, in
-    which sequence, and when it is used. With fewer than 100 rows, or 10 of a class, nothing is tried: C
-    is 10, gamma the distance rule, with landmarks of each class.
+    Parameters left at "auto" are tuned on up to 4000 rows, or a tenth of more than 40,000, each third
+    of which is held out in turn; C, gamma and the landmarks once more on up to 10,000 rows if there are
+    many of each class. :mod:`aucmax.tuning` describes what is tried, in which sequence, and when it is
+    used. With fewer than 100 rows, or 10 of a class, nothing is tried: C is 10, gamma the distance
+    rule, with landmarks of each class.
 
     With a fixed ``random_state`` a fit is reproducible. Rows in memory may come in any order: the model
     is the same to the last bit. The number of threads, and another processor, change rounding only: the
@@ -399,7 +399,5 @@ def plan_kernel(
         settings = replace(settings, landmarks="uniform")
     recipe = replace(recipe, settings=settings)
     rows = narrowed(rows, recipe, memory)
-    some = ArrayRows(rows[: max(SPEED_ROWS, 2 * recipe.width(rows.shape[0]))])
-    mapped = recipe.new_map(some.shape[0], 0).fit(some).map
-    plan = plan_rows(rows, mapped, recipe, memory, n_problems, passes, measure=True)
+    plan = plan_unfitted(rows, recipe, memory, n_problems, passes)
     return replace(plan, tuning=seconds_of_tuning(rows, asked))

@@ -17,6 +17,7 @@ and its case to ``choose_landmarks``.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -38,8 +39,9 @@ OF_CLASSES = ("class-kmeans", "root-kmeans")
 ROWS_PER_LANDMARK = 25
 SEED_ROWS_PER_LANDMARK = 8
 
-#: Lloyd iterations. Landmarks have to cover the data; the clustering need not converge.
-_ITERATIONS = 10
+#: Lloyd iterations, for centres and for the rows nearest to them. Landmarks have to cover the data; the
+#: clustering need not converge, the less so as rows are rounded to.
+_ITERATIONS, _ROW_ITERATIONS = 10, 5
 
 #: Squares of distances must be above the rounding of a square by this factor.
 _ROUNDING = 1e4
@@ -68,14 +70,19 @@ def choose_landmarks(
         return _kmeans(rows, order, n_landmarks, random_state, weight, strategy == "centroids")
     assert y is not None
     groups = [order[y[order] == label] for label in np.unique(y)]
-    share_out = equal_shares if strategy == "class-kmeans" else root_shares
+    shares = shares_of(strategy)([group.size for group in groups], n_landmarks)
     centres, seen = [], 0
-    for group, count in zip(groups, share_out([g.size for g in groups], n_landmarks), strict=True):
+    for group, count in zip(groups, shares, strict=True):
         if count:
             centre, used = _kmeans(rows, group, count, random_state, weight)
             centres.append(centre)
             seen += used
     return np.vstack(centres), seen
+
+
+def shares_of(strategy: str) -> Callable[[list[int], int], list[int]]:
+    """Return the function that splits landmarks among the classes for one of ``OF_CLASSES``."""
+    return equal_shares if strategy == "class-kmeans" else root_shares
 
 
 def equal_shares(sizes: list[int], total: int) -> list[int]:
@@ -137,7 +144,8 @@ def _kmeans(
         n_local_trials=1,
         random_state=random_state,
     )
-    centres = lloyd(X, dense(start), weight[numbers])
+    iterations = _ITERATIONS if centroids else _ROW_ITERATIONS
+    centres = lloyd(X, dense(start), weight[numbers], iterations)
     if centroids:
         return _distinct((centres + shift).astype(X.dtype)), X.shape[0]
     # The row nearest to each centre: a mean of one-hot or skewed columns lies where no row does. On

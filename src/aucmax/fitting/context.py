@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -13,6 +12,7 @@ from aucmax.fitting.checkpoint import Checkpoint, describe_fit
 from aucmax.runtime.deadline import NEVER, Deadline
 from aucmax.runtime.memory import Budget
 from aucmax.runtime.parameters import random_generator
+from aucmax.runtime.progress import StatusLine
 
 __all__ = ["Context", "check_begun", "draw_seed", "open_context"]
 
@@ -39,6 +39,8 @@ class Context:
         What an interrupted fit has reached; without a file nothing is stored.
     verbose : bool
         Whether to report on standard error.
+    status : StatusLine
+        Where the fit reports what it is doing.
     """
 
     name: str = "The fit"
@@ -49,11 +51,11 @@ class Context:
     deadline: Deadline = NEVER
     checkpoint: Checkpoint = field(default_factory=Checkpoint)
     verbose: bool = False
+    status: StatusLine = field(default_factory=StatusLine)
 
     def say(self, text: object) -> None:
         """Report a line if the fit is verbose."""
-        if self.verbose:
-            print(text, file=sys.stderr)
+        self.status.say(text)
 
 
 @contextmanager
@@ -75,6 +77,7 @@ def open_context(
         getattr(settings, name, None) for name in names
     )
     checkpoint = Checkpoint() if path is None else Checkpoint(path, describe_fit(estimator, data))
+    status = StatusLine(bool(verbose))
     try:
         context = Context(
             type(estimator).__name__,
@@ -85,12 +88,14 @@ def open_context(
             Deadline(time_budget, time.monotonic() - began + checkpoint.before),
             checkpoint,
             bool(verbose),
+            status,
         )
         if checkpoint.before:
             context.say(f"Resuming from {path}: {checkpoint.before:.0f} s of it are done")
         yield context
         checkpoint.remove()
     finally:
+        status.close()
         checkpoint.close()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -31,7 +32,7 @@ from aucmax.operators.placement import (
     plan_fit,
 )
 from aucmax.operators.speeds import SPEED_ROWS, row_seconds
-from aucmax.rows.interface import Rows
+from aucmax.rows.interface import ArrayRows, Rows
 from aucmax.runtime.memory import Budget
 from aucmax.runtime.progress import LiveLine, describe_epoch
 from aucmax.solvers.epochs import LabelledRows, run_epochs
@@ -42,6 +43,9 @@ Array = npt.NDArray[Any]
 
 #: Rows of each class at which the coverage by landmarks is measured.
 _COVERED_ROWS = 500
+
+#: Landmarks of the map from which the time of a fit is estimated.
+_PLANNED = 256
 
 
 def fit_kernel(
@@ -139,6 +143,36 @@ def plan_rows(
 
     sizes = sizes_of(rows, fitted, recipe, n_problems)
     return plan_fit(sizes, memory, measured, passes=passes, project=project, measure=measure)
+
+
+def plan_unfitted(
+    rows: Rows, recipe: Recipe, memory: Budget, n_problems: int, passes: int = EXPECTED_PASSES
+) -> Plan:
+    """Plan a fit before its map is fitted, for which a large one would be too slow.
+
+    Kernel values take time in proportion to the landmarks. Their rank is that of two small maps,
+    continued as a power of the number of landmarks.
+    """
+    some = ArrayRows(rows[:SPEED_ROWS])
+    count, width = recipe.count(rows.shape[0]), recipe.width(rows.shape[0])
+    small, fitted = (_small_map(some, recipe, min(count, most)) for most in (_PLANNED // 2, _PLANNED))
+    growth = np.clip(np.log2(fitted.rank / small.rank), 0.0, 1.0) if count > _PLANNED else 0.0
+    rank = min(width, round(fitted.rank * (width / fitted.width) ** growth))
+    held = rows.nbytes + recipe.landmark_bytes(width, rows.shape[1])
+    sizes = Sizes(rows.shape[0], width, rank, rows.dtype.itemsize, n_problems, held)
+
+    def measured() -> float:
+        taken = row_seconds(fitted.filler(rows.dtype), some[:], fitted.width)
+        return taken * width / fitted.width
+
+    return plan_fit(sizes, memory, measured, passes=passes, measure=True)
+
+
+def _small_map(rows: Rows, recipe: Recipe, count: int) -> FeatureMap:
+    landmarks = recipe.settings.landmarks
+    some = landmarks if isinstance(landmarks, str) else landmarks[:count]
+    settings = replace(recipe.settings, landmarks=some, n_landmarks=count)
+    return replace(recipe, settings=settings).new_map(rows.shape[0], 0).fit(rows).map
 
 
 @contextmanager

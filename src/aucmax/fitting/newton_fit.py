@@ -13,8 +13,8 @@ from aucmax.fitting.context import Context, check_begun
 from aucmax.fitting.problem import Problem
 from aucmax.operators.interface import Operator
 from aucmax.runtime.parameters import warn_user
-from aucmax.runtime.progress import LiveLine, describe_step
-from aucmax.solvers.newton import Solution, minimize
+from aucmax.runtime.progress import ClosingGap, LiveLine, describe_step
+from aucmax.solvers.newton import Record, Solution, minimize
 from aucmax.solvers.options import Hooks, Stopping
 
 
@@ -27,7 +27,13 @@ def solve_newton(
     context: Context,
 ) -> tuple[Solution, dict[str, Any]]:
     """Solve all problems at C; return the solution and the learnt attributes that describe it."""
-    losses, checkpoint = problem.losses(), context.checkpoint
+    losses, checkpoint, closing = problem.losses(), context.checkpoint, ClosingGap(tol)
+
+    def show(record: Record) -> None:
+        gap, auc = float(record.gap.max()), float(record.auc.min())
+        left = closing.left(gap, record.seconds)
+        context.status.show(f"solving: step {record.iteration}, training AUC {auc:.4f}", left)
+
     with LiveLine(partial(describe_step, tol=tol)) as line:
         solution = minimize(
             operator,
@@ -35,7 +41,7 @@ def solve_newton(
             np.full(len(losses), C),
             stopping=Stopping(tol, max_iter, context.deadline),
             state=checkpoint.recall("newton"),
-            hooks=Hooks(line if context.verbose else None, checkpoint.hook("newton")),
+            hooks=Hooks(line if context.verbose else show, checkpoint.hook("newton")),
         )
     check_begun(solution.n_iter, context.deadline)
     if not solution.converged.all():

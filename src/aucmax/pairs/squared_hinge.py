@@ -216,9 +216,8 @@ def _squares_and_sums(
         part = slice(start, start + _CHUNK_ROWS)
         chunk, ids = take(rows[part]), group[part]
         first = np.flatnonzero(np.diff(ids, prepend=-1))
-        factor = weight[part].astype(chunk.dtype)
-        for run in map(slice, first, [*first[1:], ids.size]):
-            sums[ids[run.start]] += factor[run] @ chunk[run]
+        factor = weight[part].astype(chunk.dtype)[:, None]
+        sums[ids[first]] += np.add.reduceat(factor * chunk, first, axis=0)
         chunk *= root[part].astype(chunk.dtype)[:, None]
         squares += chunk.T @ chunk
     return squares, sums

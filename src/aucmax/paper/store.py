@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -79,7 +79,7 @@ class Store:
         self._rows[_key_of(row)] = row
 
 
-def is_disturbed(row: Row) -> bool:
+def is_disturbed(row: Mapping[str, Any]) -> bool:
     """Return whether other programs disturbed the timed fit of a row."""
     return bool((row.get("company") or 0.0) > MOST_COMPANY)
 

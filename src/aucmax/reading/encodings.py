@@ -28,7 +28,7 @@ def as_utf8(path: str | Path, encoding: str) -> Iterator[Path]:
             f"There is no encoding {encoding!r}; common ones are utf-8, latin-1, cp1252 and utf-16."
         ) from None
     with tempfile.TemporaryDirectory(prefix="aucmax-") as folder:
-        copy = Path(folder, f"copy{file.ending}")
+        copy = Path(folder, f"{file.path.name.partition('.')[0]}{file.ending}")
         with unpacked(file.path) as source, copy.open("wb") as out:
             try:
                 while piece := source.read(PIECE):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -184,6 +185,8 @@ def check_names(
         return
     guess = nearest(absent[0], present)
     hint = f" Did you mean {guess!r}?" if guess is not None else f" It has {quoted(present)}."
+    if len(absent) > 1:
+        what = re.sub(r"^is\b", "are", what)
     named = f"column {absent[0]!r}" if len(absent) == 1 else f"columns {quoted(absent, 20)}"
     raise TableError(f"{where} has no {named}, which {what}.{hint}")
 

@@ -4,7 +4,8 @@ A *style* says how the numbers of a column are written: "plain" (1234.5), "thous
 (1234,5) or "dots and comma" (1.234,5). If they carry a sign before or after them, it follows, as in
 "thousands with $" or "comma with %". A number with another sign is not a number in that style: dollars
 and euros are not one column. A percentage is read as written, 18.3 for "18.3%". Parentheses around a
-number make it negative, as accountants write it. "time of day" is a style, too: hours since midnight.
+number make it negative, as accountants write it. In every style a blank or an apostrophe may separate
+thousands, as in "1 234,5". "time of day" is a style, too: hours since midnight.
 """
 
 from __future__ import annotations
@@ -19,14 +20,15 @@ _TIME = "time of day"
 _THOUSANDS = r"^[+-]?\d{1,3}(,\d{3})+(\.\d*)?$"
 _COMMA = r"^[+-]?\d*,\d+([eE][+-]?\d+)?$"
 _DOTS = r"^[+-]?\d{1,3}(\.\d{3})+(,\d*)?$"
-_BLANKS = r"^[+-]?\d{1,3}([ \x{a0}\x{202f}'’]\d{3})+([.,]\d*)?$"
+_BLANK = r"[ \x{a0}\x{202f}'’]"
+_BLANKS = rf"^[+-]?\d{{1,3}}({_BLANK}\d{{3}})+([.,]\d*)?$"
 _CLOCK = r"^(\d{1,2}):(\d{2})(?::(\d{2}(?:\.\d+)?))?$"
 _CURRENCY = (
     r"US\$|R\$|A\$|C\$|\p{Sc}|USD|EUR|GBP|JPY|CHF|CAD|AUD|INR|CNY|SEK|NOK|DKK|PLN|BRL|MXN|ZAR|kr|zł|Kč"
 )
 _BEFORE = rf"^\(?[+-]?\s*({_CURRENCY})\s*\(?[+-]?[\d.,]"
 _AFTER = rf"[\d.,]\s*\)?\s*({_CURRENCY}|%)\s*\)?$"
-_ZEROS = r"^0\d+$"
+_ZEROS = r"^0[\d ]*\d$"
 
 
 def number_style(levels: pl.Series) -> str:
@@ -58,9 +60,9 @@ def as_number(text: pl.Series, style: str) -> pl.Series:
     text = _without_parentheses(text)
     if sign:
         text = _without_parentheses(_without_sign(text, sign))
-        grouped = text.str.contains(_BLANKS)
-        if grouped.any():
-            text = text.zip_with(~grouped, text.str.replace_all(r"[ \x{a0}\x{202f}'’]", ""))
+    grouped = text.str.contains(_BLANKS)
+    if grouped.any():
+        text = text.zip_with(~grouped, text.str.replace_all(_BLANK, ""))
     if base == "thousands":
         text = text.zip_with(~text.str.contains(_THOUSANDS), text.str.replace_all(",", ""))
     elif base in ("comma", "dots and comma"):
@@ -83,13 +85,13 @@ def describe_style(style: str) -> str:
 
 
 def are_codes(levels: pl.Series) -> bool:
-    """Return whether digits are codes and not numbers: one of them has a leading zero, as "00037"."""
+    """Return whether digits are codes: one of them has a leading zero, as "00037" or "030 123"."""
     return bool(levels.str.contains(_ZEROS).any())
 
 
 def are_whole(levels: pl.Series) -> bool:
-    """Return whether all values are whole numbers without any sign or separator."""
-    return bool(levels.str.contains(r"^[+-]?\d{1,18}$").all())
+    """Return whether all values are whole numbers without any sign or separator, or with blanks."""
+    return bool(levels.str.contains(r"^[+-]?(\d{1,18}|\d{1,3}( \d{3}){1,5})$").all())
 
 
 def _most_frequent_sign(levels: pl.Series) -> str:

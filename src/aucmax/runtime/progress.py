@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import math
+import multiprocessing
+import shutil
 import sys
+import threading
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -15,6 +19,9 @@ if TYPE_CHECKING:
 
 #: Characters of a progress bar.
 _WIDTH = 20
+
+#: A fit that takes less shows nothing on a terminal, unless it is verbose.
+_SHOWN_AFTER = 3.0
 
 
 class LiveLine(AbstractContextManager["LiveLine"]):
@@ -60,6 +67,59 @@ def describe_epoch(record: EpochRecord, epochs: int, traced: str = "") -> str:
     left = record.seconds / record.epoch * (epochs - record.epoch)
     auc = "" if record.auc is None else f", {traced}AUC {record.auc.mean():.5f}"
     return f"epoch {record.epoch} of {epochs}{auc}, {record.seconds:.1f} s, {left:.0f} s left"
+
+
+class StatusLine:
+    """What a fit is doing: lines if it is verbose, otherwise one line that is removed at the end.
+
+    The one line appears after a few seconds, where a terminal watches the main thread of a program; in
+    a worker of a search, or in a file of messages, there is none.
+    """
+
+    def __init__(self, verbose: bool = False, stream: TextIO | None = None) -> None:
+        self._verbose, self._stream, self._began = verbose, stream or sys.stderr, time.monotonic()
+        main = threading.current_thread() is threading.main_thread()
+        watched = main and multiprocessing.parent_process() is None and self._stream.isatty()
+        self._live, self._used = watched and not verbose, False
+
+    def elapsed(self) -> float:
+        """Return the seconds since the start."""
+        return time.monotonic() - self._began
+
+    def say(self, text: object) -> None:
+        """Print a line if the fit is verbose."""
+        if self._verbose:
+            print(text, file=self._stream)
+
+    def show(self, text: str, left: float | None = None) -> None:
+        """Show a text in place of the last one, with the time it has taken and the seconds left."""
+        if self._live and self.elapsed() >= _SHOWN_AFTER:
+            ahead = "" if left is None else f", about {left:.0f} s left"
+            line = f"{text}, {self.elapsed():.0f} s{ahead}"
+            self._stream.write(f"\r\x1b[2K{line[: shutil.get_terminal_size().columns - 1]}")
+            self._stream.flush()
+            self._used = True
+
+    def close(self) -> None:
+        """Remove the line."""
+        if self._used:
+            self._stream.write("\r\x1b[2K")
+            self._stream.flush()
+
+
+class ClosingGap:
+    """Estimate how long a solver needs to its tolerance, from how fast the gap's logarithm falls."""
+
+    def __init__(self, tol: float) -> None:
+        self._tol, self._first = tol, 0.0
+
+    def left(self, gap: float, seconds: float) -> float | None:
+        """Return the seconds left after so many, or None while nothing is known."""
+        self._first = max(self._first, gap)
+        if not self._tol < gap < self._first:
+            return None
+        done = math.log(self._first / gap)
+        return seconds * math.log(gap / self._tol) / done
 
 
 class GridLine(AbstractContextManager["GridLine"]):

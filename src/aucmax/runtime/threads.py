@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from contextvars import ContextVar, copy_context
@@ -213,6 +213,23 @@ class one_blas_thread:  # noqa: N801  (used as a function)
             library.set_num_threads(number)
         _shared.leave(id(self))
         self.active = False
+
+
+def side_by_side(work: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
+    """Do some work for each item, in threads if there are several.
+
+    BLAS has one thread: in small work, its threads wait for each other most of the time, and all the
+    more where other programs run. Overflow is for the work to check.
+    """
+
+    def alone(item: Any) -> Any:
+        with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
+            return work(item)
+
+    if len(items) == 1:
+        return [alone(items[0])]
+    with one_blas_thread(), ThreadPoolExecutor(cpu_count()) as pool:
+        return list(pool.map(alone, items))
 
 
 def thread_count() -> int:

@@ -40,8 +40,9 @@ class Solution:
 class Newton:
     """A solve that can continue: when C changes, the problems start from where they are.
 
-    The parameters are those of :func:`minimize`. The ``seed`` determines which rows preconditioners
-    sample; the minimisers do not depend on it.
+    The parameters are those of :func:`minimize`. With ``patience`` above 1, preconditioners are built
+    after so many times more products, which pays for few rows. The ``seed`` determines which rows
+    preconditioners sample; the minimisers do not depend on it.
     """
 
     def __init__(
@@ -51,10 +52,11 @@ class Newton:
         *,
         stopping: Stopping = DEFAULT_STOPPING,
         precondition: bool = True,
+        patience: float = 1.0,
         seed: int = 0,
     ) -> None:
         precondition = precondition and operator.n_features <= MOST_FEATURES
-        self.data = Data(operator, losses, precondition, stopping)
+        self.data = Data(operator, losses, precondition, stopping, patience)
         self._state = State.at_zero(self.data, np.random.default_rng(seed))
 
     def run(self, C: Floats, hooks: Hooks = NO_HOOKS) -> Solution:

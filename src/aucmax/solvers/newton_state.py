@@ -58,6 +58,7 @@ class Data:
     losses: Sequence[PairLoss]
     precondition: bool
     stopping: Stopping
+    patience: float = 1.0  #: how many times longer to wait before a preconditioner is built
 
 
 @dataclass

@@ -33,8 +33,7 @@ _CAUTION = 3.0
 #: Share of the tolerance that the estimate after a step has to meet.
 _AFTER = 0.1
 
-#: Products in one solve after which a problem gets its first preconditioner, unless its price is
-#: higher.
+#: The fewest products in one solve after which a problem gets its first preconditioner.
 _PLAIN_PRODUCTS = 7
 
 #: Above this many products a new preconditioner is a poor one: it has too few rows.
@@ -86,9 +85,9 @@ def rebuild_slow(data: Data, state: State, live: Indices) -> int:
     for c in live.tolist():
         own, grow = state.preconditioners[c], False
         if own.curvature is None:
-            slow = own.products > max(patience(data.operator), _PLAIN_PRODUCTS) - 1 or state.doubtful[c]
+            slow = own.products > _first_patience(data) - 1 or state.doubtful[c]
         else:
-            worth = patience(data.operator, own.curvature.n_rows, state.share_read)
+            worth = patience(data.operator, own.curvature.n_rows, state.share_read) * data.patience
             grow = own.first_products > max(worth, _SLOW_PRODUCTS) and not own.curvature.all_rows
             slow = own.products > (worth if grow else max(worth, own.first_products))
         if slow:
@@ -97,6 +96,11 @@ def rebuild_slow(data: Data, state: State, live: Indices) -> int:
             own.first_products = 0
             built += 1
     return built
+
+
+def _first_patience(data: Data) -> float:
+    """Return the products in one solve after which a problem gets its first preconditioner."""
+    return data.patience * max(patience(data.operator), _PLAIN_PRODUCTS)
 
 
 def build_preconditioner(data: Data, state: State, problem: int) -> None:
@@ -119,7 +123,7 @@ def _newton_direction(
     hessian, near, limit = Hessian(operator, [state.points[c] for c in live]), None, MAX_PRODUCTS
     if data.precondition:
         near = _AFTER * data.stopping.tol * objective
-        limit = int(max(patience(operator), _PLAIN_PRODUCTS))
+        limit = int(_first_patience(data))
     pairs = zip(own, C.tolist(), strict=True)
     factors = [None if each.curvature is None else each.curvature.factor(c) for each, c in pairs]
     when = state.forcing[live], near, limit, data.stopping.deadline

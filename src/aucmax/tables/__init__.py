@@ -2,7 +2,8 @@
 
 from aucmax.reading.frames import TableError
 from aucmax.reading.read import read_table, table_batches
-from aucmax.tables.check import TableCheck, check_table
+from aucmax.tables.check import check_table
+from aucmax.tables.check_result import TableCheck
 from aucmax.tables.decisions import with_threshold
 from aucmax.tables.fit_table_file import fit_table, plan_table
 from aucmax.tables.model import TableModel

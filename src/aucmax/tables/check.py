@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import polars as pl
 
-from aucmax.reading.frames import RowError, TableError, check_names, row_weights
+from aucmax.reading.frames import RowError, TableError, row_weights
 from aucmax.reading.opened import OpenedTable, open_table, text_columns
 from aucmax.runtime.parameters import check_parameters
+from aucmax.runtime.spelling import nearest
+from aucmax.tables.check_result import TableCheck
 from aucmax.tables.column_options import OPTIONS, ColumnOptions
 from aucmax.tables.columns import Column, make_preprocessor, used
 from aucmax.tables.data_warnings import (
     Finding,
     option_for,
+    warn_about_identifiers,
     warn_about_table,
     warn_about_time,
 )
@@ -31,76 +34,8 @@ from aucmax.tables.table_features import TableFeatures, learn_features
 from aucmax.tables.time_split import later_rows, row_times
 from aucmax.tables.training_table import group_codes, make_folds
 
+_MOST_LABELS = 20  #: With more labels, none of them is suggested as the positive one.
 _PLAN_ROWS = 20_000  #: The time of training is estimated from the features of this many rows.
-
-
-@dataclass(frozen=True)
-class TableCheck:
-    """What :func:`check_table` found; ``print`` shows it as text.
-
-    Attributes
-    ----------
-    target, positive, negative : str and labels
-        The labels are None if the target has a problem.
-    why_positive : str
-        Why this label is ranked high.
-    rows, positives, rows_without_label : int
-    columns : list of dict
-        Name, type, kind, missing, levels (the number of different values), example and treatment.
-    problems : list of Finding
-        What prevents training, each with the option of ``aucmax train`` that mends it.
-    warnings : list of Finding
-        What makes the AUC wrong or doubtful.
-    seconds : float or None
-        How long training will take, about; None if there are problems.
-    plan : str or None
-        The memory and time that training will take, in sentences.
-    """
-
-    target: str
-    rows: int
-    positive: Any = None
-    negative: Any = None
-    why_positive: str = ""
-    positives: int | None = None
-    rows_without_label: int = 0
-    columns: list[dict[str, Any]] = field(default_factory=list)
-    problems: list[Finding] = field(default_factory=list)
-    warnings: list[Finding] = field(default_factory=list)
-    seconds: float | None = None
-    plan: str | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain data, for JSON."""
-        return asdict(self)
-
-    def refuse_problems(self) -> None:
-        """Raise one error that names all problems, if there are any."""
-        if not self.problems:
-            return
-        if len(self.problems) == 1:
-            raise TableError(str(self.problems[0]))
-        listed = "".join(f"\n  {i}. {each}" for i, each in enumerate(self.problems, 1))
-        raise TableError(f"the table has {len(self.problems)} problems:{listed}")
-
-    @property
-    def summary(self) -> str:
-        """Return rows, positives and the positive label in a sentence."""
-        if self.positives is None:
-            return f"{self.rows:,} rows."
-        return (
-            f"{self.rows:,} rows, {self.positives:,} of them with {self.positive!r} in "
-            f"{self.target!r}, which is ranked high ({self.why_positive})."
-        )
-
-    def __str__(self) -> str:
-        lines = [self.summary]
-        if self.rows_without_label:
-            lines.append(f"{self.rows_without_label:,} rows without a label are left out.")
-        lines += [f"{each['name']}: {each['kind']}, {each['treatment']}" for each in self.columns]
-        lines += [f"Problem: {each}" for each in self.problems]
-        lines += [f"Warning: {each}" for each in self.warnings]
-        return "\n".join(lines)
 
 
 def check_table(
@@ -189,7 +124,7 @@ def check_opened(
 
     # 1) The columns that are named
     options = ColumnOptions.of(model)
-    present = _named_columns(frame, named, options, attempt)
+    present = _named_columns(frame, named, options, problems)
     target = str(named["target"])
 
     # 2) The rows in use
@@ -200,6 +135,7 @@ def check_opened(
 
     # 3) What each column is taken for
     columns = _profile_each(rows, model, options, np.flatnonzero(in_use), attempt)
+    levels = _count_levels(rows)
     usable = [column for column in columns if "problem" not in column]
     if not used(usable) and not problems:
         attempt("no columns", None, make_preprocessor, usable)
@@ -214,15 +150,16 @@ def check_opened(
         )
         ups = labels.positive[in_use]
         if ups.any() and not ups.all():
-            found_warnings += warn_about_table(rows, ups, usable, target)
-    if "time" not in present:
+            found_warnings += warn_about_table(rows, ups, usable, target, levels)
+    found_warnings += warn_about_identifiers(rows, levels, model.id, present.get("group"))
+    if named.get("time") is None:
         found_warnings += warn_about_time(frame, list(present.values()))
     found = TableCheck(
         target=target,
         rows=int(in_use.sum()),
         **_about_labels(labels, in_use, model.positive),
         rows_without_label=0 if labels is None else int((~labels.known).sum()),
-        columns=_describe(rows, columns),
+        columns=_describe(rows, columns, levels),
         problems=problems,
         warnings=found_warnings,
     )
@@ -260,16 +197,24 @@ class _Attempts:
 
 
 def _named_columns(
-    frame: pl.DataFrame, named: dict[str, str | None], options: ColumnOptions, attempt: _Attempts
+    frame: pl.DataFrame,
+    named: dict[str, str | None],
+    options: ColumnOptions,
+    problems: list[Finding],
 ) -> dict[str, str]:
-    """Return the columns of target, weight, group and time that the table has."""
-    present = {}
-    for what, name in named.items():
-        if name is not None and attempt(what, name, _check_name, frame, name, what):
-            present[what] = name
-    attempt("columns", None, options.check, frame.columns)
-    attempt("columns", None, options.refuse_special, named)
-    return present
+    """Return the target, weight, group and time that the table has; add wrong names to the problems."""
+    for fault in options.faults(frame.columns, named):
+        kind = fault.option if fault.option in named else "columns"
+        meant = None
+        if fault.option is not None and fault.meant is not None:
+            meant = option_for(fault.option, fault.meant)
+        problems.append(Finding(str(kind), fault.sentence, fault.column, meant))
+    target = named["target"]
+    return {
+        what: name
+        for what, name in named.items()
+        if name in frame.columns and (what == "target" or name != target)
+    }
 
 
 def _rows_in_use(
@@ -279,7 +224,8 @@ def _rows_in_use(
     labels = weights = times = None
     if "target" in present:
         name = present["target"]
-        labels = attempt("target", name, two_labels, frame[name], model.positive, name)
+        option = _positive_option(frame[name], model.positive)
+        labels = attempt("target", name, two_labels, frame[name], model.positive, name, option=option)
     if "weight" in present:
         weights = attempt("weight", present["weight"], row_weights, frame[present["weight"]])
     if "time" in present:
@@ -290,9 +236,16 @@ def _rows_in_use(
     return labels, times, in_use
 
 
-def _check_name(frame: pl.DataFrame, name: str, what: str) -> bool:
-    check_names(frame.columns, [name], f"is named as the {what}")
-    return True
+def _positive_option(target: pl.Series, asked: Any) -> str | None:
+    """Return the option that names the positive label: the one meant, or the rarest of some labels."""
+    if target.dtype.is_float() or target.dtype.is_temporal() or target.dtype.is_nested():
+        return None
+    labels = target.drop_nulls().value_counts(sort=True)[target.name].cast(pl.String, strict=False)
+    if asked is not None:
+        meant = nearest(asked, labels.drop_nulls().head(_MOST_LABELS))
+    else:
+        meant = labels[-1] if 2 < len(labels) <= _MOST_LABELS else None
+    return None if meant is None else option_for("positive", meant)
 
 
 def _profile_each(
@@ -319,21 +272,27 @@ def _profile_each(
     return columns
 
 
-def _describe(frame: pl.DataFrame, columns: Sequence[Column]) -> list[dict[str, Any]]:
+def _count_levels(frame: pl.DataFrame) -> dict[str, int]:
+    """Count the different values of each column; values of some nested types cannot be compared."""
+    counts = dict[str, int]()
+    for series in frame:
+        with suppress(pl.exceptions.PolarsError):
+            counts[series.name] = series.n_unique() - (series.null_count() > 0)
+    return counts
+
+
+def _describe(
+    frame: pl.DataFrame, columns: Sequence[Column], levels: Mapping[str, int]
+) -> list[dict[str, Any]]:
     """Return what to show of each column."""
     out = []
     for column in columns:
         series = frame[column["name"]]
         known = series.is_not_null()
-        levels = None
-        with suppress(pl.exceptions.PolarsError):  # some nested types cannot be compared
-            levels = series.n_unique() - (series.null_count() > 0)
         example = series[int(known.arg_max() or 0)] if known.any() else None
         keys = ("name", "type", "kind", "missing", "treatment")
-        shown = {key: column[key] for key in keys}
-        out.append(
-            shown | {"levels": levels, "example": None if example is None else str(example)[:40]}
-        )
+        shown = {key: column[key] for key in keys} | {"levels": levels.get(column["name"])}
+        out.append(shown | {"example": None if example is None else str(example)[:40]})
     return out
 
 
@@ -367,7 +326,7 @@ def _folds(
 
 
 def _plan(model: TableModel, frame: pl.DataFrame, folds: Any) -> Any:
-    """Plan the fit from the features of some rows, repeated to the length of the table."""
+    """Plan the fit of a whole table from the features of some rows."""
     some = frame.gather_every(max(1, frame.height // _PLAN_ROWS)).head(_PLAN_ROWS)
     said = {name: getattr(model, name) for name in OPTIONS}
     kept: dict[str, Any] = {
@@ -376,4 +335,7 @@ def _plan(model: TableModel, frame: pl.DataFrame, folds: Any) -> Any:
     prepare = TableFeatures(**kept, max_levels=model.max_levels, rare_level=model.rare_level)
     training_frame(prepare, some)
     made = learn_features(prepare, some, None)
-    return make_search(model, folds).plan(np.resize(made, (frame.height, made.shape[1])))
+    # Rows beyond these are only counted: pages of zeros that nothing writes to take no time.
+    whole = np.zeros((frame.height, made.shape[1]), made.dtype)
+    whole[: len(made)] = made
+    return make_search(model, folds).plan(whole)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from math import sqrt
 from typing import Any
@@ -19,6 +19,7 @@ import polars as pl
 from aucmax.reading.dates import dates_among
 from aucmax.reading.text import clean_text
 from aucmax.tables.columns import Column, normal_frame, normal_name, used
+from aucmax.tables.row_hashes import FEW_TWINS, twins_by_chance
 
 SAMPLE_ROWS = 20_000  #: Rows of each class from which the AUC of single columns is measured.
 _LEAKS = 0.98  #: A single column with this AUC or more most likely holds the answer.
@@ -45,7 +46,7 @@ class Finding:
         return asdict(self)
 
     def __str__(self) -> str:
-        return f"{self.sentence} Add {self.option}" if self.option else self.sentence
+        return f"{self.sentence} Use {self.option}" if self.option else self.sentence
 
 
 def option_for(name: str, column: str) -> str:
@@ -58,13 +59,20 @@ def option_for(name: str, column: str) -> str:
 
 
 def warn_about_table(
-    frame: pl.DataFrame, positive: np.ndarray, columns: Sequence[Column], target: str
+    frame: pl.DataFrame,
+    positive: np.ndarray,
+    columns: Sequence[Column],
+    target: str,
+    levels: Mapping[str, int],
 ) -> list[Finding]:
-    """Return the warnings about the rows in use: leaks, contradictory rows and few positives."""
+    """Return the warnings about the rows in use: leaks, contradictory rows and few positives.
+
+    ``levels`` has the number of different values of each column.
+    """
     named = repr(target) if target else "the target"
     found = _few_rows(positive)
     found += _leaks(frame, positive, columns, named)
-    return found + _contradictions(frame, positive, columns)
+    return found + _contradictions(frame, positive, columns, levels)
 
 
 # --- how well the AUC can be known
@@ -187,10 +195,12 @@ def _auc(values: np.ndarray, positive: np.ndarray) -> float:
 
 
 def _contradictions(
-    frame: pl.DataFrame, positive: np.ndarray, columns: Sequence[Column]
+    frame: pl.DataFrame, positive: np.ndarray, columns: Sequence[Column], levels: Mapping[str, int]
 ) -> list[Finding]:
     names = [column["name"] for column in used(columns)]
-    if not is_fine(frame, columns):
+    if not any(levels[each["name"]] > _FINE * frame.height for each in used(columns, ["number"])):
+        return []
+    if twins_by_chance(frame.select(names)) > FEW_TWINS:
         return []
     rows = pl.DataFrame({"row": frame.select(names).hash_rows(), "up": positive})
     both = rows.group_by("row").agg(pl.len(), pl.col("up").sum())
@@ -207,19 +217,29 @@ def _contradictions(
     ]
 
 
-def is_fine(frame: pl.DataFrame, columns: Sequence[Column]) -> bool:
-    """Return whether a number has so many values that two rows are hardly equal by chance."""
-    least = _FINE * frame.height
-    numbers = (frame[each["name"]] for each in used(columns, ["number"]))
-    return any(_room(series) > least and series.n_unique() > least for series in numbers)
+# --- identifiers that identify nothing
 
 
-def _room(series: pl.Series) -> float:
-    """Return how many values a column can have at most, which is quick to find."""
-    if not series.dtype.is_integer():
-        return float("inf")
-    low, high = series.min(), series.max()
-    return high - low + 1 if isinstance(low, int) and isinstance(high, int) else 0
+def warn_about_identifiers(
+    frame: pl.DataFrame, levels: Mapping[str, int], named: Sequence[str], group: str | None
+) -> list[Finding]:
+    """Suggest to hold rows out together if a column that is named as an identifier repeats."""
+    found = []
+    for name in named:
+        known = frame.height - frame[name].null_count() if name in frame.columns else 0
+        if name == group or levels.get(name, known) == known:
+            continue
+        found.append(
+            Finding(
+                "repeated identifier",
+                f"Column {name!r} is named as an identifier, but its {known:,} values are only "
+                f"{levels[name]:,} different ones. If rows of one value belong together, as those of a "
+                "customer do, hold them out together; otherwise the AUC is too high.",
+                name,
+                option_for("group", name),
+            )
+        )
+    return found
 
 
 # --- rows over time

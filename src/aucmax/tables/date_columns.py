@@ -83,9 +83,9 @@ def read_dates(series: pl.Series, column: Column, first_row: int = 0) -> pl.Seri
         row = int(bad.arg_max() or 0)
         expected = (STYLES | DIGITS).get(column["written"], column["written"])
         raise RowError(
-            f"Column {name!r} holds dates ({expected}), except for some values, the first "
-            f"{shown(text[row])} in row {RowError.ROW}. Correct them, leave them empty, or leave the "
-            "column out with drop.",
+            f"Column {name!r} is read as dates ({expected}), but holds {shown(text[row])} in row "
+            f"{RowError.ROW}. Correct such values, leave them empty, or leave the column out with "
+            "drop.",
             first_row + row,
         )
     return dates

@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from aucmax.operators.placement import Plan
-from aucmax.reading.frames import as_series, check_names, row_weights
+from aucmax.reading.frames import as_series, row_weights
 from aucmax.reading.opened import OpenedTable, open_table, text_columns
 from aucmax.runtime.parameters import NAMES, check_value
 from aucmax.tables.column_options import OPTIONS, ColumnOptions
@@ -105,11 +105,7 @@ def _separate(
     frame, params = opened.frame, dict(params)
     named_by = {option: params.pop(option, ()) for option in OPTIONS}
     options = ColumnOptions(**named_by)
-    for what, name in special.items():
-        if name is not None:
-            check_names(frame.columns, [name], f"is named as the {what}")
-    options.check(frame.columns)
-    options.refuse_special(special)
+    options.check(frame.columns, special)
     special_names = {name for name in special.values() if name is not None}
     kept: dict[str, Any] = {
         option: tuple(name for name in names if name not in special_names)

@@ -23,7 +23,8 @@ from aucmax.tables.drift import Drift, RowSample
 from aucmax.tables.model import TableModel, sample_drift
 from aucmax.tables.unseen_values import UnseenCounts, describe_unseen
 
-_ENDINGS = (".csv", ".tsv", ".parquet", ".arrow", ".feather")  #: Endings of an output file's name.
+_TEXT = (".csv", ".tsv", ".jsonl", ".ndjson")
+_ENDINGS = (*_TEXT, ".parquet", ".arrow", ".feather")  #: Endings of an output file's name.
 _RESULTS = ("score", "probability", "label", "rank")  #: Its columns after those that are copied.
 _REASONS = ("raised_by", "lowered_by")  #: Its last columns, if scores are explained.
 BATCH_ROWS = 100_000  #: Rows in memory at a time.
@@ -31,11 +32,16 @@ _EXPLAINED_ROWS = 10_000  #: The most rows in memory that are explained, so that
 
 
 class Predicted(NamedTuple):
-    """The number of rows, sentences on values that the training table did not have, and drift."""
+    """The number of rows, sentences on values that the training table did not have, and drift.
+
+    ``repeated`` counts the rows whose copied columns all equal those of another row, so that they do
+    not identify the row; without ranks and ``top`` it is 0, because it takes memory for each row.
+    """
 
     rows: int
     unseen: list[str]
     drift: list[Drift]
+    repeated: int = 0
 
 
 class Progress(Protocol):
@@ -109,8 +115,8 @@ def predict_table(
     table : path
         A file that ``read_table`` reads, with the model's columns.
     output : path or binary stream
-        A file whose name ends in .csv, .tsv, .parquet, .arrow or .feather. An existing file is replaced
-        when all rows have been written. A stream receives comma-separated text.
+        A file whose name ends in .csv, .tsv, .jsonl, .parquet, .arrow or .feather. An existing file is
+        replaced when all rows have been written. A stream receives comma-separated text.
     keep : sequence of str, default=()
         Columns to copy before the scores.
     rank : bool, default=True
@@ -157,18 +163,22 @@ def write_predictions(
     if isinstance(output, str | Path):
         check_ending(output := Path(output))
     line: Progress = _Silent() if progress is None else progress
-    unseen, sample, count = UnseenCounts(), RowSample(), 0
+    unseen, sample, count, copied = UnseenCounts(), RowSample(), 0, list[pl.Series]()
     with _writer(output, line) as write:
         line.part("explaining" if wanted.explain else "scoring", expected_rows, of_rows=True)
         batches = _score(model, table, wanted, batch_rows, (unseen, sample), line)
-        if wanted.rank or wanted.top:
+        compares = bool(wanted.rank or wanted.top)
+        if compares:
             batches = _compare_all(batches, model, wanted, output, line)
         with closing(batches) as parts:
             for part in parts:
                 write(part)
                 count += part.height
+                if compares and wanted.keep:
+                    copied.append(part.select(wanted.keep).hash_rows())
+    repeated = int(pl.concat(copied).is_duplicated().sum()) if copied else 0
     sentences = describe_unseen(unseen, count, model.columns_)
-    return Predicted(count, sentences, sample_drift(model, sample))
+    return Predicted(count, sentences, sample_drift(model, sample), repeated)
 
 
 def _score(
@@ -181,7 +191,7 @@ def _score(
 ) -> Generator[pl.DataFrame]:
     """Yield the columns to keep with score, probability, label and reasons, batch by batch."""
     (unseen, sample), keep = watch, list(wanted.keep)
-    check_names(column_names(table), keep, "keep or --id names")
+    check_names(column_names(table), keep, "is to be copied")
     if taken := set(keep) & set(wanted.results):
         raise ValueError(f"{table} has a column {taken.pop()!r}, as the output: rename it to keep it.")
     needed = list(dict.fromkeys([*keep, *model.reading_schema]))
@@ -295,13 +305,13 @@ def _ranks(scores: np.ndarray) -> np.ndarray:
 def _writer(output: Path | IO[bytes], line: Progress) -> Iterator[Callable[[pl.DataFrame], Any]]:
     """Yield a function that writes batches to a stream, or to a file that appears once complete."""
     if not isinstance(output, Path):
-        yield _text_writer(output, ",")
+        yield _text_writer(output, ".csv")
         output.flush()
         return
     ending = output.suffix.lower()
     with replacing(output) as file:
-        if ending in (".csv", ".tsv"):
-            yield _text_writer(file, "," if ending == ".csv" else "\t")
+        if ending in _TEXT:
+            yield _text_writer(file, ending)
             return
         with scratch_folder(output) as folder:
             files: list[Path] = []
@@ -316,9 +326,13 @@ def _writer(output: Path | IO[bytes], line: Progress) -> Iterator[Callable[[pl.D
                 shutil.copyfileobj(whole, file, 2**20)
 
 
-def _text_writer(file: IO[bytes], separator: str) -> Callable[[pl.DataFrame], Any]:
-    header = chain([True], repeat(False))
+def _text_writer(file: IO[bytes], ending: str) -> Callable[[pl.DataFrame], Any]:
+    header, separator = chain([True], repeat(False)), "\t" if ending == ".tsv" else ","
+
+    def text(part: pl.DataFrame) -> str:
+        if ending in (".jsonl", ".ndjson"):
+            return part.write_ndjson()
+        return part.write_csv(include_header=next(header), separator=separator)
+
     # Python writes the text, because it distinguishes a closed pipe from other errors.
-    return lambda part: file.write(
-        part.write_csv(include_header=next(header), separator=separator).encode()
-    )
+    return lambda part: file.write(text(part).encode())

@@ -29,6 +29,7 @@ from aucmax.tables.date_columns import profile_dates
 
 _ID_SHARE = 0.9  #: A text column with at least this share of different values identifies rows.
 _FEW_ROWS = 20  #: In fewer rows, unique values do not make a column an identifier.
+_MISSING_IDS = 0.1  #: With a larger share of missing values, a column of numbers identifies no rows.
 _NAMED_LEVELS = 100  #: This many pooled levels are stored by name, the most frequent first.
 _MEDIAN_ROWS = 50_000  #: The median of this many rows is exact enough.
 _MOSTLY = 0.95  #: A text column with at least this share of numbers has mistakes in it.
@@ -114,8 +115,8 @@ def _profile_number(
 def _reason_to_drop(series: pl.Series, values: pl.Series, said: str | None) -> str | None:
     """Return why a column of numbers is dropped: it is empty, constant, or identifies rows.
 
-    Whole numbers of an integer type that are all different, in 20 rows or more without a missing
-    value, identify rows: account and phone numbers, with or without gaps, whatever their name. A
+    Whole numbers of an integer type that are all different, in 20 rows or more, identify rows: account
+    and phone numbers, with or without gaps, whatever their name, of which one in ten may be missing. A
     quantity, such as an income, repeats in a table of some length. In a short one it may be unique by
     chance, and the sentence says how to keep it. Numbers with decimals, and with negative values,
     identify nothing.
@@ -127,11 +128,13 @@ def _reason_to_drop(series: pl.Series, values: pl.Series, said: str | None) -> s
     if low == high and not missing:
         return f"dropped: every value is {low:g}"
     whole = series.dtype.is_integer() and said != "number"
-    if not whole or missing or low < 0 or rows < _FEW_ROWS or series.n_unique() < rows:
+    present = rows - missing
+    few = present < _FEW_ROWS or missing > _MISSING_IDS * rows
+    if not whole or low < 0 or few or series.n_unique() < present + (missing > 0):
         return None
     # A row number takes all integers from low to high, or rises with gaps for deleted rows.
     span = high - low + 1
-    if span == rows or (span <= 2 * rows and series.is_sorted()):
+    if not missing and (span == rows or (span <= 2 * rows and series.is_sorted())):
         return (
             f"dropped as a row number: its values run from {low:.0f} to {high:.0f} without repetition; "
             f"{_KEEP}"
@@ -183,8 +186,8 @@ def _profile_written(
         return None
     row = int((values.is_not_null() & numbers.is_null()).arg_max() or 0)
     raise RowError(
-        f"Column {name!r} holds numbers, except for some values, the first {shown(text[row])} in row "
-        f"{RowError.ROW}. Correct them, leave them empty, or leave the column out with drop.",
+        f"Column {name!r} is read as numbers, but holds {shown(text[row])} in row {RowError.ROW}. "
+        "Correct such values, leave them empty, or leave the column out with drop.",
         row,
     )
 

@@ -18,6 +18,8 @@ import polars as pl
 from aucmax.tables.columns import Column, normal_frame, normal_name, used
 
 KEPT = 8192  #: Hashes in a sketch: 64 kB.
+FEW_TWINS = 0.1  #: If a row equals more others than this by chance, equal rows are no sign of copies.
+_SAMPLE_ROWS = 20_000  #: Rows from which chance is estimated.
 _MANY = 0.05  #: If this share of the training rows are copies, equal rows are no sign of shared rows.
 
 
@@ -58,6 +60,24 @@ def _mixed(values: np.ndarray) -> np.ndarray:
     values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return values ^ (values >> np.uint64(31))
+
+
+def twins_by_chance(frame: pl.DataFrame) -> float:
+    """Return how many other rows a row equals by chance, if the columns were independent.
+
+    It is the number of rows, times the product of the shares of pairs of rows with the same value of a
+    column, over different rows of a sample.
+
+    >>> twins_by_chance(pl.DataFrame({"a": ["x", "y"] * 50, "b": range(100)}))
+    0.0
+    """
+    step = -(-frame.height // _SAMPLE_ROWS)
+    some, share = frame.gather_every(max(1, step)).unique(), 1.0
+    pairs = some.height * (some.height - 1)
+    for series in some:
+        counts = series.value_counts(name=" rows")[" rows"].cast(pl.Float64)
+        share *= float((counts * (counts - 1)).sum()) / max(1, pairs)
+    return frame.height * share
 
 
 def sketch_rows(frame: pl.DataFrame, columns: Sequence[Column]) -> np.ndarray:

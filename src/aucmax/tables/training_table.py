@@ -18,7 +18,7 @@ from aucmax.tables.columns import normal_frame, used
 from aucmax.tables.drift import Reference, describe_rows
 from aucmax.tables.inputs import training_frame
 from aucmax.tables.labels import Labels, two_labels
-from aucmax.tables.row_hashes import sketch_rows
+from aucmax.tables.row_hashes import FEW_TWINS, sketch_rows, twins_by_chance
 from aucmax.tables.table_features import TableFeatures, learn_features
 from aucmax.tables.target_encoding import TargetRows
 from aucmax.tables.time_split import later_rows
@@ -64,6 +64,8 @@ class PreparedTable:
         if not any(frame[column["name"]].n_unique() > frame.height / 20 for column in numbers):
             return 0
         table = frame.select([column["name"] for column in used(columns)])
+        if twins_by_chance(table) > FEW_TWINS:
+            return 0
         positive = pl.Series(" positive", self.target.positive)
         return int(table.with_columns(positive).is_duplicated().sum())
 

@@ -7,14 +7,15 @@ machine.
 from __future__ import annotations
 
 from aucmax.features.nystroem import AUTO_LANDMARKS
-from aucmax.tuning.trial_rows import FOLDED_ROWS, WIDE_ROWS, first_landmarks, sample_rows
+from aucmax.tuning.trial_rows import first_landmarks, sample_rows, wide_rows
 
 #: The most landmarks that may come out, and the fewest below an effort of 1.
 MOST_LANDMARKS = 8000
 _LEAST_LANDMARKS = 100
 
-#: The work that ``effort=1`` stands for: seconds on two cores.
-_EFFORT_SECONDS = 60.0
+#: The work of a fit that ``effort=1`` stands for, in seconds on two cores: so many, so many more per
+#: row, and at most a minute. CatBoost as it comes takes about as long.
+_EFFORT_SECONDS, _EFFORT_SECONDS_PER_ROW, _MOST_SECONDS = 1.0, 2e-4, 60.0
 
 #: Flops per second of a matrix product, seconds that forty passes take per value, and the share of
 #: their time that trials of several folds take side by side.
@@ -24,20 +25,20 @@ _SIDE_BY_SIDE = 0.6
 
 
 def most_landmarks(n_rows: int, n_columns: int, effort: float, second_kernel: bool = False) -> int:
-    """Return the most landmarks, in hundreds, whose fit takes a minute of two cores times the effort.
+    """Return the most landmarks, in hundreds, whose fit takes no longer than the effort allows.
 
     With a second kernel there are twice the features and at most half the landmarks; none if a thousand
     take too long. More than a thousand are at most half of the rows: the others lie close to them.
     Below an effort of 1 there may be fewer than a thousand.
 
     >>> most_landmarks(80_000, 54, 1.0), most_landmarks(5_000_000, 54, 1.0)
-    (5600, 1000)
+    (2500, 1000)
     >>> most_landmarks(5_000_000, 54, 0.5)
     100
     """
     count = AUTO_LANDMARKS if effort >= 1.0 or second_kernel else _LEAST_LANDMARKS
     most = min(MOST_LANDMARKS // (2 if second_kernel else 1), max(AUTO_LANDMARKS, n_rows // 2))
-    allowed = _EFFORT_SECONDS * effort
+    allowed = effort * min(_EFFORT_SECONDS + _EFFORT_SECONDS_PER_ROW * n_rows, _MOST_SECONDS)
     if second_kernel and _seconds(n_rows, n_columns, count, second_kernel) > allowed:
         return 0
     while count < most and _seconds(n_rows, n_columns, count + 100, second_kernel) <= allowed:
@@ -52,15 +53,16 @@ def tuning_seconds(n_rows: int, n_columns: int, effort: float, brief: bool) -> f
     the landmarks' kernel, and Python; those of a candidate are k-means and distances. The number of
     trials depends on the data: these are the counts of a usual fit, and half or twice as many occur.
     """
-    folds = 3 if n_rows <= FOLDED_ROWS else 1
-    rows = min(n_rows, sample_rows(effort))
-    count = min(first_landmarks(effort), 2 * rows // 3)
-    solve = (2.0 * rows * count**2 + 20.0 * count**3) / _FLOPS + rows * count * _PASSES_BYTES + 0.01
-    setup = 2.0 * n_columns * (rows * count + 250.0 * count**2) / _FLOPS
+    rows = min(n_rows, sample_rows(n_rows, effort))
+    count = min(first_landmarks(rows, effort), rows)
+    solve = (
+        (2.0 * rows * count**2 + 2.0 * count**3) / _FLOPS + 3.0 * rows * count * _PASSES_BYTES + 0.01
+    )
+    setup = 2.0 * n_columns * rows * count / _FLOPS
     solves, settings = (20, 5) if brief else (60, 12)
-    seconds = _SIDE_BY_SIDE * folds * solves * solve if folds > 1 else solves * solve
-    wide = 0.0 if brief or n_rows < 2 * rows else 10.0 * min(n_rows, WIDE_ROWS) / rows * solve
-    return seconds + folds * settings * setup + wide
+    wide = min(n_rows, wide_rows(effort))
+    more = 0.0 if brief or wide < 1.5 * rows else 15.0 * wide / rows * solve
+    return solves * solve + 3.0 * settings * setup + more
 
 
 def _seconds(n_rows: int, n_columns: int, n_landmarks: int, second_kernel: bool) -> float:

@@ -24,23 +24,25 @@ from aucmax.runtime.parameters import warn_user
 from aucmax.tuning.effort import most_landmarks, tuning_seconds
 from aucmax.tuning.trial_rows import (
     MOST_TRIED,
-    WIDE_ROWS,
     Sample,
+    are_many,
+    cost_scale,
     draw_sample,
     first_landmarks,
+    most_tried,
     rows_within,
     sample_rows,
     too_few,
+    wide_rows,
 )
 from aucmax.tuning.trials import MetricRound, TrialKernel, repeat_rounds
-from aucmax.tuning.tuner import Limits, tune
+from aucmax.tuning.tuner import PAPER, Limits, tune
 
 __all__ = ["PAPER", "UNTRIED", "Asked", "Resolved", "relearn_metric", "resolve", "seconds_of_tuning"]
 
 Array = npt.NDArray[Any]
 
-#: What "auto" stands for without trials: in the paper, if they are not wanted, and if rows are too few.
-PAPER = Settings(10.0, "paper", 1600, "centroids", True, "rbf")
+#: What "auto" stands for without trials: if they are not wanted, and if rows are too few.
 PLAIN = Settings(10.0, "distance", AUTO_LANDMARKS, "kmeans", True, "rbf")
 UNTRIED = replace(PLAIN, landmarks="class-kmeans")
 
@@ -48,7 +50,7 @@ UNTRIED = replace(PLAIN, landmarks="class-kmeans")
 _ALIKE = 100.0
 
 #: A time budget of this many seconds allows for an effort of 1: half for trials, half for the fit.
-_SECONDS_OF_EFFORT = 120.0
+_SECONDS_OF_EFFORT = 12.0
 _TUNING_SHARE = 0.5
 
 #: Trials may use this share of the memory that rows leave.
@@ -155,21 +157,23 @@ def _resolve(
         return settings.filled(UNTRIED), [], []
     make = partial(_trial_sample, problem, asked, context)
     sample = make()
-    wide = rows_within(problem.codes, room, _dense_columns(rows), WIDE_ROWS)
-    many = len(sample.folds) == 1 and wide >= 2 * len(sample.codes)
     effort, deadline = asked.real_effort, context.deadline
+    wide = rows_within(problem.codes, room, _dense_columns(rows), wide_rows(effort))
+    many = are_many(problem.codes, len(sample.codes), wide)
     limits = Limits(
-        first_landmarks(effort),
+        first_landmarks(len(sample.codes), effort),
         most_landmarks(*rows.shape, effort),
         most_with_second_kernel(rows, asked, context.memory),
+        most_tried(effort),
         effort < _BRIEF,
-        (lambda scaling: make([scaling], WIDE_ROWS)) if many else None,
+        (lambda scalings: make(scalings, wide)) if many else None,
         deadline.part(_TUNING_SHARE),
+        rows.shape[0],
         partial(_affordable, rows.shape[0], deadline) if deadline.limited else None,
     )
     metric = metric_kind(asked, rows)
     try:
-        return tune(sample, settings, asked.kernel, metric, limits, context.seed, context.say)
+        return tune(sample, settings, asked.kernel, metric, limits, context.seed, context.status)
     except OutOfTimeError:
         warn_user(
             f'time_budget={asked.time_budget:g} s leaves no time to tune what is "auto": the '
@@ -262,11 +266,12 @@ def _trial_sample(
     """Draw the sample of the trials, scaled in each way worth trying."""
     rows, codes, weight = problem.rows, problem.codes, problem.weight
     room = trial_room(rows, context.memory)
-    wanted = sample_rows(asked.real_effort) if most_rows is None else most_rows
+    wanted = sample_rows(codes.size, asked.real_effort) if most_rows is None else most_rows
     most = rows_within(codes, room, _dense_columns(rows), wanted)
     # Rows in memory are in the order of their content already.
     order = np.arange(codes.size) if rows.in_memory else content_order(rows, codes, weight)
-    drawn, folds = draw_sample(codes[order], np.random.default_rng(context.seed), most)
+    rng = np.random.default_rng(context.seed)
+    drawn, folds = draw_sample(codes[order], rng, most, one_part=most_rows is not None)
     index = order[drawn]
     part, own, u = rows[index], codes[index], weight[index]
     if scalings is None:
@@ -282,7 +287,8 @@ def _trial_sample(
         scaler = fit_scaler(ArrayRows(part), stand_for, replace(scaling, standardize=each))
         scaled[each] = scale_rows(scaler, ArrayRows(part)).astype(np.float32)[:]
     positives = positives_of(own, problem.classes.size)
-    return Sample(scaled, own, u, positives, folds, room)
+    scale = cost_scale(positives, u, positives_of(codes, problem.classes.size), weight)
+    return Sample(scaled, own, u, positives, folds, room, scale, context.seed)
 
 
 def _scalings(block: Block) -> list[Any]:

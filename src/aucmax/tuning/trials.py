@@ -3,37 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from aucmax.features.kernel_products import raw_matrix
-from aucmax.features.kernels import LandmarkKernel
 from aucmax.features.metric import Damping, learn_metric, mean_outer, stretch
-from aucmax.features.nystroem import NystroemFeatures
 from aucmax.fitting.settings import Settings
 from aucmax.metrics.auc import Placements, auc_variance, placements
 from aucmax.operators.in_memory import FeatureOperator
 from aucmax.pairs import PairLoss, ordered_share
-from aucmax.rows.interface import ArrayRows, Block, dense
+from aucmax.rows.interface import dense
 from aucmax.runtime.deadline import NEVER, Deadline, OutOfTimeError
-from aucmax.runtime.threads import cpu_count, one_blas_thread
+from aucmax.runtime.threads import side_by_side
 from aucmax.solvers.newton import Newton
 from aucmax.solvers.options import Stopping
+from aucmax.tuning.trial_map import TrialMap
 from aucmax.tuning.trial_rows import FIRST_LANDMARKS, Sample
 
 Array = npt.NDArray[Any]
 
-#: The grids, in steps of these factors, and their ends. C is per average row; gamma is a multiple of
-#: the distance rule.
-_C_STEP, _C_RANGE = 4.0, (4.0**-7, 4.0**5)
-_GAMMA_STEP, _GAMMA_RANGE = 2.0, (2.0**-4, 2.0**4)
-
 #: A further step has to lower ``1 - AUC`` by this share: on a plateau nothing is gained.
-_WORTH_A_STEP = 0.01
+_WORTH_A_STEP = 0.002
 
 #: A new candidate has to be better by this many standard errors.
 _BEYOND = 1.0
@@ -41,8 +33,12 @@ _BEYOND = 1.0
 #: The relative distance to the minimum at which a trial stops.
 _TOL = 3e-3
 
+#: Preconditioners are built after this many times as many products as in a fit. A product over few rows
+#: takes a millisecond, a preconditioner ten: with 4, trials took a sixth less processor time.
+_PATIENCE = 4.0
+
 #: The number of rows at which gradients are taken.
-_GRADIENT_ROWS = 5000
+_GRADIENT_ROWS = 2000
 
 
 @dataclass(frozen=True)
@@ -104,82 +100,37 @@ class Result:
         return bool(np.mean(difference) > _BEYOND * np.sqrt(np.sum(variance)) / count)
 
 
-class Trial:
-    """A kernel map of one fold's training rows, and the solver over it."""
+@dataclass(frozen=True)
+class _Solver:
+    """A solver over the features of some folds, and the factors that made the features."""
 
-    def __init__(
-        self,
-        sample: Sample,
-        rows: Block,
-        fold: tuple[Array, Array],
-        settings: Settings,
-        kernel: TrialKernel,
-        seed: int,
-        deadline: Deadline = NEVER,
-    ) -> None:
-        if deadline.over():
-            raise OutOfTimeError
-        self._deadline = deadline
-        train, self.test = fold
-        weight = np.zeros(len(sample.weight))
-        weight[train] = sample.weight[train]
-        self.rows, self.train = rows, train
-        self._losses = [PairLoss(up, weight) for up in sample.positives]
-        self._positives, self._weight = sample.positives, sample.weight
-        self._map = NystroemFeatures(
-            min(settings.n_landmarks or FIRST_LANDMARKS, train.size),
-            landmarks="class-kmeans" if settings.landmarks is None else settings.landmarks,
-            kernel=settings.kernel or kernel.name,
-            gamma=kernel.gamma,
-            degree=kernel.degree,
-            coef0=kernel.coef0,
-            random_state=seed,
-        ).fit_landmarks(ArrayRows(rows[train]), sample.codes[train], sample.weight[train])
-        unit = replace(self._map.spec, gamma=1.0, gamma_l1=1.0)
-        self._raw = raw_matrix(LandmarkKernel(self._map.landmarks_, unit, rows.dtype), rows)
-        self._at: tuple[float, Any, Newton] | None = None
+    newton: Newton
+    factors: list[Array]
 
-    def solve(self, gamma: float, C: float) -> tuple[Array, Array]:
-        """Return scores (n, k) of all rows, and weights (v, k) over the landmarks."""
-        if self._at is None or self._at[0] != gamma:
-            self._at = None  # features of two bandwidths are not held at a time
-            mapped = self._map.with_gamma(gamma * self._map.gamma_).map
-            features = mapped.features(self.rows, self._raw)
-            stopping = Stopping(_TOL, deadline=self._deadline)
-            solver = Newton(FeatureOperator(features), self._losses, stopping=stopping)
-            self._at = gamma, mapped, solver
-        _, mapped, newton = self._at
-        found = newton.run(np.full(len(self._losses), C))
-        if self._deadline.over():
-            raise OutOfTimeError  # the solve may have been stopped anywhere
-        return found.scores, mapped.fold(found.coef)
+    def run(self, C: float) -> tuple[Array, Array]:
+        """Return scores (n, problems), and weights (v, problems) over the landmarks."""
+        found = self.newton.run(np.full(len(self.newton.data.losses), C))
+        return found.scores.copy(), TrialMap.fold(found.coef, self.factors)
 
-    def placements(self, scores: Array) -> list[Placements]:
-        """Return the placements of the held-out rows for each class."""
-        out = []
-        for ranking, up in enumerate(self._positives):
-            s, positive = scores[self.test, ranking], up[self.test]
-            out.append(placements(s[positive], s[~positive]))
-        return out
 
-    def auc(self, scores: Array) -> float:
-        """Return the mean AUC of the held-out rows over classes."""
-        own = []
-        for ranking, up in enumerate(self._positives):
-            s, positive, u = scores[self.test, ranking], up[self.test], self._weight[self.test]
-            own.append(ordered_share(s[positive], s[~positive], u[positive], u[~positive]))
-        return float(np.mean(own))
-
-    def gradients(self, gamma: float, coef: Array, rng: np.random.Generator) -> list[Array]:
-        """Return the gradient of each class's score at some training rows."""
-        some = np.sort(rng.permutation(self.train)[:_GRADIENT_ROWS])
-        spec = replace(self._map.spec, gamma=gamma * self._map.gamma_)
-        rows = dense(self.rows[some])
-        return LandmarkKernel(self._map.landmarks_, spec, rows.dtype).gradients(rows, coef.T)
+def trial_map(
+    sample: Sample, settings: Settings, metric: Array | None, kernel: TrialKernel
+) -> TrialMap:
+    """Return the map of a sample's rows under some settings and a metric."""
+    rows = stretch(sample.rows[settings.standardize], metric)
+    count = settings.n_landmarks or FIRST_LANDMARKS
+    if isinstance(settings.landmarks, str | None):
+        points = dense(rows[sample.landmarks(count, settings.landmarks or "class-kmeans")])
+    else:
+        points = np.asarray(settings.landmarks, dtype=rows.dtype)
+    return TrialMap(rows, points, sample.weight, settings.kernel or kernel.name, kernel.gamma)
 
 
 class Candidate:
-    """All settings but C and gamma, tried over all folds."""
+    """All settings but C and gamma, tried over all folds.
+
+    Folds that share a metric share the map, and are solved together.
+    """
 
     def __init__(
         self,
@@ -187,89 +138,105 @@ class Candidate:
         settings: Settings,
         metrics: Sequence[Array | None],
         kernel: TrialKernel,
-        seed: int,
         deadline: Deadline = NEVER,
     ) -> None:
-        self.settings, self.metrics, self._kernel = settings, metrics, kernel
-        self._first_cost, base = sample.first_cost, sample.rows[settings.standardize]
-        # One after the other: k-means silences a warning meanwhile, which threads must not do.
-        self.trials = [
-            Trial(sample, stretch(base, metric), fold, settings, kernel, seed, deadline)
-            for fold, metric in zip(sample.folds, metrics, strict=True)
-        ]
+        if deadline.over():
+            raise OutOfTimeError
+        self.settings, self.metrics = settings, metrics
+        self.sample, self.kernel, self._deadline = sample, kernel, deadline
+        numbers = list(range(len(sample.folds)))
+        shared = all(metric is metrics[0] for metric in metrics)
+        self._groups = [numbers] if shared else [[number] for number in numbers]
+        self._maps = side_by_side(self._map, self._groups)
+        self._at: tuple[float, list[_Solver]] | None = None
         self._known: dict[tuple[float, float], Result] = {}
+
+    def _map(self, group: list[int]) -> TrialMap:
+        return trial_map(self.sample, self.settings, self.metrics[group[0]], self.kernel)
+
+    def _losses(self, group: list[int]) -> list[PairLoss]:
+        """Return the losses of some folds: for each fold, of each class."""
+        sample, out = self.sample, []
+        for number in group:
+            weight = sample.weight.copy()
+            weight[sample.folds[number][1]] = 0.0
+            out += [PairLoss(up, weight) for up in sample.positives]
+        return out
+
+    def _solve(self, gamma: float, C: float) -> tuple[list[Array], list[Array]]:
+        """Return each fold's scores (n, k) of all rows, and its weights (v, k) over the landmarks."""
+        if self._at is None or self._at[0] != gamma:
+            self._at = None  # features of two bandwidths are not held at a time
+            stopping = Stopping(_TOL, deadline=self._deadline)
+
+            def make(number: int) -> _Solver:
+                features, factors = self._maps[number].features(gamma)
+                losses = self._losses(self._groups[number])
+                newton = Newton(
+                    FeatureOperator(features), losses, stopping=stopping, patience=_PATIENCE
+                )
+                return _Solver(newton, factors)
+
+            self._at = gamma, side_by_side(make, range(len(self._maps)))
+        solvers = self._at[1]
+        C, k = C * self.sample.scale, len(self.sample.positives)
+        found = side_by_side(lambda solver: solver.run(C), solvers)
+        if self._deadline.over():
+            raise OutOfTimeError  # the solve may have been stopped anywhere
+        scores = [each for own, _ in found for each in np.split(own, own.shape[1] // k, axis=1)]
+        coef = [each for _, own in found for each in np.split(own, own.shape[1] // k, axis=1)]
+        return scores, coef
+
+    def fitted(self, gamma: float, C: float) -> Result:
+        """Return the weights over landmarks at one gamma and C, without held-out rows."""
+        _, coef = self._solve(gamma, C)
+        return Result(C, gamma, np.nan, [], coef)
+
+    def at(self, gamma: float, C: float) -> Result:
+        """Return the result at one gamma and C, solved once."""
+        if (gamma, C) not in self._known:
+            scores, coef = self._solve(gamma, C)
+            tests = [test for _, test in self.sample.folds]
+            self._known[gamma, C] = Result(
+                C,
+                gamma,
+                float(np.mean([self._auc(s, t) for s, t in zip(scores, tests, strict=True)])),
+                [self._placements(s, t) for s, t in zip(scores, tests, strict=True)],
+                coef,
+            )
+        return self._known[gamma, C]
+
+    def _auc(self, scores: Array, test: Array) -> float:
+        """Return the mean AUC of the held-out rows over classes."""
+        own, u = [], self.sample.weight[test]
+        for ranking, up in enumerate(self.sample.positives):
+            s, positive = scores[test, ranking], up[test]
+            own.append(ordered_share(s[positive], s[~positive], u[positive], u[~positive]))
+        return float(np.mean(own))
+
+    def _placements(self, scores: Array, test: Array) -> list[Placements]:
+        """Return the placements of the held-out rows for each class."""
+        out = []
+        for ranking, up in enumerate(self.sample.positives):
+            s, positive = scores[test, ranking], up[test]
+            out.append(placements(s[positive], s[~positive]))
+        return out
+
+    def mean_outers(self, result: Result, kind: str, rng: np.random.Generator) -> list[Array]:
+        """Return the mean outer product of the score's gradient over each fold's training rows."""
+        out = []
+        for group, mapped in zip(self._groups, self._maps, strict=True):
+            for number in group:
+                train, _ = self.sample.folds[number]
+                some = np.sort(rng.permutation(train)[:_GRADIENT_ROWS])
+                gradients = mapped.gradients(result.gamma, result.coef[number], some)
+                out.append(mean_outer(gradients, kind, self.metrics[number]))
+        return out
 
     @property
     def best_known(self) -> Result | None:
         """The best result so far, if there is any."""
         return max(self._known.values(), key=lambda each: each.auc, default=None)
-
-    def at(self, gamma: float, C: float) -> Result:
-        """Return the result at one gamma and C, solved once."""
-        if (gamma, C) not in self._known:
-            pairs = list(zip(self.trials, _solved(self.trials, gamma, C), strict=True))
-            self._known[gamma, C] = Result(
-                C,
-                gamma,
-                float(np.mean([trial.auc(scores) for trial, (scores, _) in pairs])),
-                [trial.placements(scores) for trial, (scores, _) in pairs],
-                [coef for _, (_, coef) in pairs],
-            )
-        return self._known[gamma, C]
-
-    def best_c(self, gamma: float, start: float, patience: int = 1) -> Result:
-        """Return the best C: up from a start, and down if that was best.
-
-        A direction ends after ``patience`` values that are no better. The start stays unless another
-        value is better beyond noise.
-        """
-        if self.settings.C is not None:
-            return self.at(gamma, self.settings.C)
-        first = best = self.at(gamma, start)
-        for step in (_C_STEP, 1.0 / _C_STEP):
-            worse, C = 0, start * step
-            while worse < patience and _C_RANGE[0] <= C <= _C_RANGE[1]:
-                result = self.at(gamma, C)
-                worse = 0 if result.gains_on(best) else worse + 1
-                best = max(best, result, key=lambda each: each.auc)
-                C *= step
-            if start != best.C:
-                break
-        return best if best.beats(first) else first
-
-    def c_near(self, best: Result) -> Result:
-        """Return the best C, from that of another candidate, at the same gamma."""
-        return self.best_c(best.gamma, best.C)
-
-    def climb(self, near: Result | None = None) -> Result:
-        """Return the best C and gamma, from those of another candidate or from the rules.
-
-        Gamma rises as long as that helps, otherwise it falls.
-        """
-        best = self.best_c(1.0, self._first_cost, patience=2) if near is None else self.c_near(near)
-        for step in () if self._kernel.fixed else (_GAMMA_STEP, 1.0 / _GAMMA_STEP):
-            improved = False
-            while _GAMMA_RANGE[0] <= best.gamma * step <= _GAMMA_RANGE[1]:
-                result = self.best_c(best.gamma * step, best.C)
-                if not (result.gains_on(best) and result.beats(best)):
-                    break
-                best, improved = result, True
-            if improved:
-                break
-        return best
-
-    def same(self, best: Result) -> Result:
-        """Return the result at the C and gamma of another candidate."""
-        return self.at(best.gamma, best.C)
-
-    def nearby(self, best: Result) -> Result:
-        """Return the result at the C and gamma of another candidate, or with a narrower kernel."""
-        C = best.C if self.settings.C is None else self.settings.C
-        found = self.at(best.gamma, C)
-        if self._kernel.fixed or best.gamma * _GAMMA_STEP > _GAMMA_RANGE[1]:
-            return found
-        narrow = self.at(best.gamma * _GAMMA_STEP, C)
-        return narrow if narrow.beats(found) else found
 
 
 def repeat_rounds(
@@ -281,27 +248,13 @@ def repeat_rounds(
     seed: int,
 ) -> Array | None:
     """Learn the metric from all rows of a sample, by repeating these rounds."""
-    everything, rng = np.arange(len(sample.codes)), np.random.default_rng(seed)
+    everything, nothing = np.arange(len(sample.codes)), np.arange(0)
+    rng = np.random.default_rng(seed)
     learnt: Array | None = None
     for each in rounds:
-        rows = stretch(sample.rows[settings.standardize], learnt)
-        own = int(rng.integers(2**31))
-        machine = replace(settings, n_landmarks=each.n_landmarks)
-        trial = Trial(sample, rows, (everything, everything), machine, kernel, own)
-        _, coef = trial.solve(each.gamma, each.C)
-        outer = mean_outer(trial.gradients(each.gamma, coef, rng), kind, learnt)
+        machine = replace(settings, n_landmarks=each.n_landmarks, C=each.C)
+        whole = Candidate(replace(sample, folds=[(everything, nothing)]), machine, [learnt], kernel)
+        result = whole.fitted(each.gamma, each.C)
+        (outer,) = whole.mean_outers(result, kind, rng)
         learnt = learn_metric(outer, each.damping)
     return learnt
-
-
-def _solved(trials: Sequence[Trial], gamma: float, C: float) -> list[tuple[Array, Array]]:
-    """Solve all trials, side by side if there are several: they are small, and BLAS is often idle."""
-    if len(trials) == 1:
-        return [trials[0].solve(gamma, C)]
-
-    def solve(trial: Trial) -> tuple[Array, Array]:
-        with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):  # the solver checks
-            return trial.solve(gamma, C)
-
-    with one_blas_thread(), ThreadPoolExecutor(cpu_count()) as pool:
-        return list(pool.map(solve, trials))

@@ -5,29 +5,44 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from aucmax.features.bandwidth import resolve_gamma
 from aucmax.features.kernels import BOTH
-from aucmax.features.metric import Damping, learn_metric, mean_outer, stretch
+from aucmax.features.metric import Damping, learn_metric, stretch
 from aucmax.features.nystroem import AUTO_LANDMARKS
 from aucmax.fitting.settings import Settings
 from aucmax.rows.interface import ArrayRows
 from aucmax.runtime.deadline import NEVER, Deadline, OutOfTimeError
+from aucmax.runtime.progress import StatusLine
+from aucmax.runtime.threads import side_by_side
+from aucmax.tuning import climbing
 from aucmax.tuning.trial_rows import FIRST_LANDMARKS, MOST_TRIED, Sample
-from aucmax.tuning.trials import Candidate, MetricRound, Result, TrialKernel, repeat_rounds
+from aucmax.tuning.trials import (
+    Candidate,
+    MetricRound,
+    Result,
+    TrialKernel,
+    repeat_rounds,
+)
 
 Array = npt.NDArray[Any]
 Search = Callable[[Candidate, Any], Result]
 
-#: Twice the landmarks have to lower ``1 - AUC`` by this share.
-_WORTH_DOUBLING = 0.02
+#: Twice the landmarks have to lower ``1 - AUC`` by this share; and what the next doubling is expected
+#: to gain, relative to the last.
+_WORTH_DOUBLING, _NEXT_GAIN = 0.02, 0.6
 
 #: Above this AUC on held-out rows, a second kernel and twice the work are not worth a trial.
 _ALMOST_PERFECT = 0.9998
+
+#: The paper's C, and its gamma as a multiple of the distance rule.
+PAPER_C, PAPER_GAMMA = 10.0, 0.5
+PAPER = Settings(PAPER_C, "paper", 1600, "centroids", True, "rbf")
 
 #: The most rounds of the metric.
 MAX_METRIC_ROUNDS = 3
@@ -41,12 +56,7 @@ _SCALINGS = {"quantile": "columns by rank", False: "columns in their own units"}
 _LANDMARKS = {
     "root-kmeans": "landmarks of each class by the root of its size",
     "kmeans": "landmarks of all rows",
-    "uniform": "landmarks at random",
 }
-
-
-def _silent(text: str) -> None:
-    """Report nothing."""
 
 
 @dataclass(frozen=True)
@@ -59,12 +69,16 @@ class Limits:
         The number of landmarks that trials begin with.
     most_landmarks, most_with_second : int
         The most landmarks that may come out, with one kernel and with a second one.
+    most_tried : int
+        The most landmarks that trials may have; beyond it, gains are extrapolated.
     brief : bool
         Whether to try scalings and one round of the metric, and nothing else.
     widen : callable, optional
-        Takes a scaling and returns a sample of more rows, if there are many more.
+        Takes scalings and returns a sample of more rows, if there are many more.
     deadline : Deadline
         When to stop with the best so far.
+    fit_rows : int
+        The number of rows of the fit, for an estimate of its time.
     affordable : callable, optional
         Takes the seconds per kernel value in trials and returns the most landmarks the fit may have.
     """
@@ -72,9 +86,11 @@ class Limits:
     first_landmarks: int = FIRST_LANDMARKS
     most_landmarks: int = MOST_TRIED
     most_with_second: int = MOST_TRIED
+    most_tried: int = MOST_TRIED
     brief: bool = False
-    widen: Callable[[Any], Sample] | None = None
+    widen: Callable[[list[Any]], Sample] | None = None
     deadline: Deadline = field(default_factory=lambda: NEVER)
+    fit_rows: int = 0
     affordable: Callable[[float], int] | None = None
 
 
@@ -85,7 +101,7 @@ def tune(
     metric: str | None,
     limits: Limits,
     seed: int = 0,
-    say: Callable[[str], None] = _silent,
+    status: StatusLine | None = None,
 ) -> tuple[Settings, list[dict[str, Any]], list[MetricRound]]:
     """Choose what is open in ``fixed`` by trials; return it, trial records and rounds of the metric.
 
@@ -93,33 +109,47 @@ def tune(
     :class:`OutOfTimeError` if time is over before the first result.
     """
     # 1) C and gamma
-    tuner = Tuner(sample, fixed, kernel, metric, limits, seed, say)
+    tuner = Tuner(sample, fixed, kernel, metric, limits, seed, status or StatusLine())
+    # 2) to 4): what else to try, and about how long it takes relative to the first settings
+    rounds = 1 if limits.brief else MAX_METRIC_ROUNDS
+    steps: list[Step] = [
+        Step("scalings", 0.5, tuner.try_scalings),
+        Step("a metric", 0.7 * rounds, partial(tuner.learn_metric, rounds)),
+        Step("landmarks", 0.2, partial(tuner.count_landmarks, limits.most_landmarks)),
+        Step("the last metric", 0.1, tuner.learn_last_round),
+    ]
+    if not limits.brief:
+        # 5) to 7)
+        steps += [
+            Step("a second kernel", 0.5, tuner.try_second_kernel),
+            Step("more rows", 3.0 if limits.widen else 0.0, tuner.try_more_rows),
+            Step("the paper's settings", 0.1, tuner.try_paper),
+        ]
     try:
-        if limits.brief:
-            tuner.try_scalings()
-            tuner.learn_metric(rounds=1)
-            tuner.count_landmarks(min(limits.most_landmarks, AUTO_LANDMARKS), double=False)
-            tuner.learn_last_round()
-        else:
-            # 2) How columns are scaled
-            tuner.try_scalings()
-            # 3) Kinds of landmarks
-            tuner.try_landmarks()
-            # 4) The metric
-            tuner.learn_metric()
-            # 5) How many landmarks, and a metric from more of them
-            tuner.count_landmarks(limits.most_landmarks)
-            tuner.learn_last_round()
-            # 6) A second kernel
-            tuner.try_second_kernel()
-            # 7) C, gamma and how many landmarks, once more on more rows
-            tuner.try_more_rows()
+        tuner.take(steps)
     except OutOfTimeError:
-        say("The time for tuning is over: the best so far is used.")
+        tuner.status.say("The time for tuning is over: the best so far is used.")
         tuner.keep_metric()
     if limits.affordable is not None and fixed.n_landmarks is None:
         tuner.count = min(tuner.count, limits.affordable(tuner.seconds_per_value))
     return tuner.chosen(), tuner.records, tuner.rounds
+
+
+class Step(NamedTuple):
+    """A step of tuning: what it tries, its cost relative to the first settings, and what does it."""
+
+    what: str
+    cost: float
+    take: Callable[[], None]
+
+
+class Entry(NamedTuple):
+    """Settings to try: their name, the metric of each fold, and how C and gamma are searched."""
+
+    what: str
+    settings: Settings
+    metrics: Sequence[Array | None]
+    search: Search = climbing.climb
 
 
 class Tuner:
@@ -133,11 +163,11 @@ class Tuner:
         metric: str | None,
         limits: Limits,
         seed: int,
-        say: Callable[[str], None],
+        status: StatusLine,
     ) -> None:
         self.limits, self.seconds_per_value = limits, 0.0
         self.sample, self.fixed, self.kernel, self.metric = sample, fixed, kernel, metric
-        self.seed, self.say, self.rng = seed, say, np.random.default_rng(seed)
+        self.seed, self.status, self.rng = seed, status, np.random.default_rng(seed)
         self.count = fixed.n_landmarks or limits.first_landmarks
         self.first = min(self.count, limits.first_landmarks)
         self.second_kernel = False
@@ -146,22 +176,30 @@ class Tuner:
         self.records: list[dict[str, Any]] = []
         self.rounds: list[MetricRound] = []
         settings = replace(fixed, standardize=next(iter(sample.rows)), n_landmarks=self.first)
-        self.candidate, self.best = self._try(settings, self.plain, Candidate.climb, None)
+        began = time.monotonic()
+        self.candidate, self.best = self._try(settings, self.plain, climbing.from_rules, None)
+        self.first_seconds = time.monotonic() - began
         self._record("as it is", self.best, True)
+
+    def take(self, steps: Sequence[Step]) -> None:
+        """Take steps, and show which, the best AUC so far and about how long the fit still takes."""
+        began, done, ahead = time.monotonic(), 0.0, sum(step.cost for step in steps)
+        for step in steps:
+            pace = (time.monotonic() - began) / done if done else self.first_seconds
+            values = self.limits.fit_rows * max(self.count, min(AUTO_LANDMARKS, self.limits.fit_rows))
+            left = pace * ahead + self.seconds_per_value * values
+            self.status.show(f"trying {step.what}: best AUC so far {self.best.auc:.4f}", left)
+            step.take()
+            done, ahead = done + step.cost, ahead - step.cost
 
     def try_scalings(self) -> None:
         """Try other scalings."""
-        for scaling in list(self.sample.rows)[1:]:
-            settings = replace(self.candidate.settings, standardize=scaling)
-            self._contest(_SCALINGS[scaling], settings, self.plain)
-
-    def try_landmarks(self) -> None:
-        """Try other strategies for landmarks."""
-        smallest = min(train.size for train, _ in self.sample.folds)
-        if self.fixed.landmarks is None and smallest > self.first and not self.sample.few:
-            for strategy, what in _LANDMARKS.items():
-                settings = replace(self.candidate.settings, landmarks=strategy)
-                self._contest(what, settings, self.plain, Candidate.c_near)
+        others = list(self.sample.rows)[1:]
+        own = [replace(self.candidate.settings, standardize=scaling) for scaling in others]
+        if others:
+            names = [_SCALINGS[scaling] for scaling in others]
+            pairs = zip(names, own, strict=True)
+            self._contest(*(Entry(*each, self.plain, climbing.c_near) for each in pairs))
 
     def learn_metric(self, rounds: int = MAX_METRIC_ROUNDS) -> None:
         """Learn a metric, in as many rounds as help."""
@@ -170,40 +208,38 @@ class Tuner:
         rounds = 1 if self.sample.few else rounds
         dampings: Sequence[Damping] = FEW_DAMPINGS if rounds == 1 else DAMPINGS
         for number in range(1, rounds + 1):
-            if not self._learn_round(f"metric, round {number}", dampings, Candidate.climb):
+            if not self._learn_round(f"metric, round {number}", dampings, climbing.narrow):
                 break
             dampings = (self.rounds[-1].damping,)
 
-    def count_landmarks(self, most: int, double: bool = True) -> None:
-        """Double the landmarks while that pays; beyond what can be tried, while it is expected to.
+    def count_landmarks(self, most: int) -> None:
+        """Take as many landmarks as given, or a thousand if the effort allows: they cost little."""
+        if self.fixed.n_landmarks is None:
+            self.count = max(self.count, min(AUTO_LANDMARKS, most))
+        elif self.count > self.first:
+            more = max(1, min(self.count, self.sample.most_landmarks))
+            settings = replace(self.candidate.settings, n_landmarks=more)
+            what = "as many landmarks as given"
+            entry = Entry(what, settings, self.candidate.metrics, climbing.nearby)
+            self._contest(entry, always=True)
 
-        At least a thousand are used if the effort allows: they cost little.
+    def _extrapolate(self, tried: int, auc_of_half: float, most: int) -> None:
+        """Double the landmarks as long as that is expected to pay, from what the last doubling gained.
+
+        Each doubling is expected to gain a little over half as much as the one before. If the last one
+        did not pay, half of the landmarks are enough.
         """
-        if self.fixed.n_landmarks is not None:
-            if self.count > self.first:
-                more = max(1, min(self.count, self.sample.most_landmarks))
-                settings = replace(self.candidate.settings, n_landmarks=more)
-                what = "as many landmarks as given"
-                self._contest(what, settings, self.candidate.metrics, Candidate.nearby, always=True)
-            return
-        least, gain, ratio = min(AUTO_LANDMARKS, most), 0.0, 0.5
-        double = double and not self.sample.few
-        while double and 2 * self.count <= min(self.sample.most_landmarks, most):
-            before = self.best.auc
-            if not self._double():
-                self.count = max(self.count, least)
-                return
-            share = (self.best.auc - before) / max(1.0 - before, 1e-12)
-            ratio = min(share / gain, 0.8) if gain else 0.5
-            gain = share
-        while gain * ratio > _WORTH_DOUBLING and self.count < most:
-            self.count, gain = min(2 * self.count, most), gain * ratio
-        self.count = max(self.count, least)
+        count, gain = tried, (self.best.auc - auc_of_half) / max(1.0 - auc_of_half, 1e-12)
+        if gain <= _WORTH_DOUBLING:
+            count //= 2
+        while gain * _NEXT_GAIN > _WORTH_DOUBLING and count < most:
+            count, gain = min(2 * count, most), gain * _NEXT_GAIN
+        self.count = max(count, min(AUTO_LANDMARKS, most))
 
     def learn_last_round(self) -> None:
         """Learn the metric once more from a machine with more landmarks, then from the whole sample."""
         if self.rounds and (self.candidate.settings.n_landmarks or 0) > self.first:
-            self._learn_round("metric, last round", (self.rounds[-1].damping,), Candidate.nearby)
+            self._learn_round("metric, last round", (self.rounds[-1].damping,), climbing.nearby)
         self.keep_metric()
 
     def keep_metric(self) -> None:
@@ -217,9 +253,8 @@ class Tuner:
     def try_second_kernel(self) -> None:
         """Try a second kernel, the laplacian, over the same landmarks, if it is affordable.
 
-        It stays unless it ranks held-out rows worse beyond noise: everything before was chosen on these
-        rows for the rbf alone, so that what two kernels get right together counts for too little. What
-        is chosen with more rows is chosen for the rbf alone, at half the cost.
+        It stays if it ranks held-out rows better; of a small class, unless it ranks them worse beyond
+        noise, because both together are the mean of two machines that cannot be told apart.
         """
         if self.metric == "full":  # directions are rotated, and a laplacian goes by columns
             return
@@ -228,32 +263,60 @@ class Tuner:
         settings = self.candidate.settings
         room = 2 * (settings.n_landmarks or FIRST_LANDMARKS) <= self.sample.most_values
         if self.fixed.kernel is None and self.count <= self.limits.most_with_second and room:
-            both = replace(settings, kernel=BOTH)
-            _, result = self._try(both, self.candidate.metrics, Candidate.same, self.best)
-            self.second_kernel = not self.best.beats(result)
-            self._record("a second kernel, the laplacian", result, self.second_kernel)
+            both, few = replace(settings, kernel=BOTH), self.sample.few
+            search = climbing.same if few else climbing.c_near
+            candidate, result = self._try(both, self.candidate.metrics, search, self.best)
+            kept = not self.best.beats(result) if few else result.auc > self.best.auc
+            self._record("a second kernel, the laplacian", result, kept)
+            self.second_kernel = kept
+            if kept:
+                self.candidate, self.best = candidate, result
 
     def try_more_rows(self) -> None:
-        """Tune C, gamma and the number of landmarks again on more rows.
+        """Tune C, gamma, the kind of landmarks and their number again on more rows.
 
         More rows show finer differences: a narrower kernel, a larger C, more landmarks. The metric
-        stays the same for all candidates. Nothing is tried if nothing is open, or if landmarks are so
-        many that trials would cost as much as fits.
+        stays the same for all candidates. Nothing is tried if nothing is open.
         """
         limits, asked = self.limits, self.fixed
         done = asked.C is not None and asked.n_landmarks is not None and self.kernel.fixed
-        if limits.widen is None or self.count > MOST_TRIED or done:
+        if limits.widen is None or done:
             return
         most = limits.most_with_second if self.second_kernel else limits.most_landmarks
-        wide = limits.widen(self.candidate.settings.standardize)
+        scaling = self.candidate.settings.standardize
+        plain = [True] if True in self.sample.rows else []  # for the paper's settings
+        wide = limits.widen(list(dict.fromkeys([scaling, *plain])))
         self.sample = wide
-        settings = replace(self.candidate.settings, n_landmarks=min(self.count, wide.most_landmarks))
+        tried = limits.most_tried // (2 if self.second_kernel else 1)
+        count = min(asked.n_landmarks or tried, tried, wide.most_landmarks)
+        settings = replace(self.candidate.settings, n_landmarks=count)
         metrics = [self.learnt] * len(wide.folds)
-        what = f"on {len(wide.codes):,} rows"
-        self._contest(what, settings, metrics, Candidate.climb, always=True)
-        while self.fixed.n_landmarks is None and 2 * self.count <= min(wide.most_landmarks, most):
-            if not self._double():
-                break
+        self._contest(Entry(f"on {len(wide.codes):,} rows", settings, metrics), always=True)
+        if asked.landmarks is None:
+            own = [replace(self.candidate.settings, landmarks=each) for each in _LANDMARKS]
+            pairs = zip(_LANDMARKS.values(), own, strict=True)
+            self._contest(*(Entry(*each, metrics, climbing.same) for each in pairs))
+        if asked.n_landmarks is None:
+            half = replace(self.candidate.settings, n_landmarks=max(1, count // 2))
+            _, result = self._try(half, metrics, climbing.same, self.best)
+            self._record(f"{count // 2} landmarks", result, False)
+            self._extrapolate(count, result.auc, most)
+
+    def try_paper(self) -> None:
+        """Try the paper's settings, which stay if they rank held-out rows best."""
+        asked = self.fixed
+        names = ("C", "gamma", "n_landmarks", "landmarks", "standardize", "kernel")
+        if any(getattr(asked, name) is not None for name in names) or True not in self.sample.rows:
+            return
+        paper = replace(PAPER, n_landmarks=self.candidate.settings.n_landmarks)
+        plain: list[Array | None] = [None] * len(self.sample.folds)
+        near = replace(self.best, C=PAPER_C, gamma=PAPER_GAMMA)
+        other, result = self._try(paper, plain, climbing.same, near)
+        kept = result.auc > self.best.auc and (not self.sample.few or result.beats(self.best))
+        self._record("the paper's settings", result, kept)
+        if kept:
+            self.candidate, self.best, self.learnt, self.rounds = other, result, None, []
+            self.second_kernel = False
 
     def chosen(self) -> Settings:
         """Return the settings found."""
@@ -285,9 +348,7 @@ class Tuner:
         if self.seconds_per_value * values > self.limits.deadline.left():
             raise OutOfTimeError
         began = time.perf_counter()
-        candidate = Candidate(
-            self.sample, settings, metrics, self.kernel, self.seed, self.limits.deadline
-        )
+        candidate = Candidate(self.sample, settings, metrics, self.kernel, self.limits.deadline)
         try:
             result = search(candidate, near)
         except OutOfTimeError:
@@ -299,62 +360,49 @@ class Tuner:
         self.seconds_per_value = max(self.seconds_per_value, spent / values)
         return candidate, result
 
-    def _contest(
-        self,
-        what: str,
-        settings: Settings,
-        metrics: Sequence[Array | None],
-        search: Search = Candidate.climb,
-        share: float = 0.0,
-        always: bool = False,
-    ) -> bool:
-        """Try other settings, and use them if they are better beyond noise.
+    def _contest(self, *entries: Entry, always: bool = False) -> int | None:
+        """Try other settings side by side; use the best of them if it ranks held-out rows better.
 
-        They also have to lower ``1 - AUC`` by ``share``. With ``always`` they are used in any case.
+        Of a small class, it has to be better beyond noise. With ``always`` it is used in any case.
+        Return the number of the entry that is used.
         """
-        best = self.best
-        other, result = self._try(settings, metrics, search, best)
-        gains = result.auc - best.auc > share * (1.0 - best.auc)
-        better = always or (result.beats(best) and gains)
-        self._record(what, result, better)
-        if better:
-            self.candidate, self.best = other, result
-        return better
-
-    def _double(self) -> bool:
-        """Try twice the landmarks."""
-        more = 2 * self.count
-        settings = replace(self.candidate.settings, n_landmarks=more)
-        better = self._contest(
-            f"{more} landmarks", settings, self.candidate.metrics, Candidate.nearby, _WORTH_DOUBLING
+        before = self.best
+        found = side_by_side(
+            lambda each: self._try(each.settings, each.metrics, each.search, before), entries
         )
-        self.count = more if better else self.count
-        return better
+        used = max(range(len(found)), key=lambda number: found[number][1].auc)
+        result = found[used][1]
+        gains = result.auc > before.auc
+        better = always or (gains and (not self.sample.few or result.beats(before)))
+        for number, (entry, (_, each)) in enumerate(zip(entries, found, strict=True)):
+            self._record(entry.what, each, better and number == used)
+        if better:
+            self.candidate, self.best = found[used]
+        return used if better else None
 
     def _learn_round(self, what: str, dampings: Sequence[Damping], search: Search) -> bool:
         """Learn one round of the metric from the best candidate."""
-        source, best, chosen = self.candidate, self.best, None
-        outer = [
-            mean_outer(trial.gradients(best.gamma, coef, self.rng), str(self.metric), own)
-            for trial, coef, own in zip(source.trials, best.coef, source.metrics, strict=True)
-        ]
+        source, best = self.candidate, self.best
+        outer = source.mean_outers(best, str(self.metric), self.rng)
+        entries = []
         for damping in dampings:
             metrics = [learn_metric(each, damping) for each in outer]
             if any(each is None for each in metrics):
-                self.say("The score is constant: there is no metric to learn.")
-                break
-            if self._contest(f"{what}, power {damping.power:g}", source.settings, metrics, search):
-                chosen = damping
-        if chosen is not None:
-            count = source.settings.n_landmarks or FIRST_LANDMARKS
-            self.rounds.append(MetricRound(chosen, best.C, best.gamma, count))
-        return chosen is not None
+                self.status.say("The score is constant: there is no metric to learn.")
+                return False
+            entries.append(Entry(f"{what}, power {damping.power:g}", source.settings, metrics, search))
+        used = self._contest(*entries)
+        if used is None:
+            return False
+        count = source.settings.n_landmarks or FIRST_LANDMARKS
+        self.rounds.append(MetricRound(dampings[used], best.C, best.gamma, count))
+        return True
 
     def _record(self, what: str, result: Result, used: bool) -> None:
         self.records.append(
             {"what": what, "auc": result.auc, "C": result.C, "gamma": result.gamma, "kept": used}
         )
-        self.say(
+        self.status.say(
             f"{what}: AUC {result.auc:.4f} on held-out rows at C={result.C:g}, gamma x {result.gamma:g}"
             f"{'' if used else ', not kept'}"
         )
