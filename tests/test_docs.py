@@ -155,8 +155,8 @@ def test_links_lead_to_files_and_headings(page):
         path = (page.parent / name) if name else page
         made = path.parent == DOCS / "gallery"  # by the site, from the examples
         if made:
-            source = "README.rst" if path.stem == "index" else f"{path.stem}.py"
-            path = ROOT / "examples" / "gallery" / source
+            name = "README.rst" if path.stem == "index" else f"{path.stem}.py"
+            path = ROOT / "examples" / "gallery" / name
         assert path.exists(), f"{page.name}: {target}"
         if anchor and path.suffix == ".md":
             assert anchor in anchors(path), f"{page.name}: {target}"

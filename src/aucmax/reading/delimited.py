@@ -213,12 +213,8 @@ def _with_leading_zeros(
     whole = [name for name in frame.columns if frame[name].dtype.is_integer() and name not in types]
     if not whole or not _has_leading_zero(source, header.separator):
         return frame
-    text = header.parse(
-        source,
-        new_columns=header.names,
-        columns=[header.names.index(name) for name in whole],
-        infer_schema_length=0,  # all as text
-    )
+    numbers = [header.names.index(name) for name in whole]
+    text = header.parse(source, columns=numbers, infer_schema_length=0)  # all as text
     text.columns = whole
     codes = [series for series in text if are_codes(series.str.strip_chars())]
     return frame.with_columns(codes) if codes else frame
