@@ -377,7 +377,6 @@ KILLED = """
     from pathlib import Path
     import pickle
     from aucmax.paper.protocol import Cell, Settings
-from aucmax.paper.results import notes_of
     from aucmax.paper.runner import Progress, run_cells
     from aucmax.paper.store import Store
 
