@@ -287,7 +287,8 @@ def test_a_rival_that_is_not_installed_is_told_with_how_to_get_it(place, capsys,
     assert code == 2
     told = capsys.readouterr().err
     assert told.startswith(f"aucmax: {name} is not installed. Install it: ")
-    assert told.endswith(f" -m pip install {name}\n")
+    assert "pip install" in told
+    assert told.endswith(f" {name}\n")
 
 
 def test_the_size_of_an_export_is_told_in_units_that_fit(place, capsys):

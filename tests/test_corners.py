@@ -286,7 +286,7 @@ def test_numbers_beyond_64_bits_make_a_column_while_float64_holds_them():
     wide = pd.DataFrame({"a": [int(8 * v) * 10**30 for v in X[:, 0]], "b": X[:, 1], "c": X[:, 2]})
     assert np.isfinite(table_model(**TABLE).fit(wide, Y).decision_function(wide)).all()
     with pytest.raises(ValueError, match="Column 'a' of X has a number beyond"):
-        table_model(**TABLE).fit(wide.assign(a=[10**400] * 60), Y)
+        table_model(**TABLE).fit(wide.assign(a=pd.Series([10**400] * 60, dtype=object)), Y)
 
 
 def test_other_refusals_name_their_argument():

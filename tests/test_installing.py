@@ -4,6 +4,7 @@ import re
 import subprocess
 import sys
 from importlib.metadata import PackageNotFoundError
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -20,9 +21,10 @@ def test_the_command_names_what_an_extra_stands_for(extra):
     command = extra_command(extra)
     assert sys.executable in command
     assert "aucmax" not in command.replace(sys.executable, "")  # which no index may have
-    assert re.search(r'install "[\w\[\],]+>=', command)
+    assert re.search(r'pip install .*"[\w\[\],]+>=', command)
 
 
+@pytest.mark.skipif(find_spec("pip") is None, reason="no pip, as in environments of uv")
 def test_the_command_is_one_that_pip_understands():
     done = subprocess.run(
         [*extra_command("plot").replace('"', "").split(), "--dry-run", "--no-deps", "--no-index"],
@@ -44,12 +46,12 @@ def test_without_metadata_the_extra_is_named(monkeypatch):
         raise PackageNotFoundError(name)
 
     monkeypatch.setattr(installing, "requires", missing)
-    assert extra_command("onnx").endswith('install "aucmax[onnx]"')
+    assert extra_command("onnx").endswith(' "aucmax[onnx]"')
 
 
 def test_a_path_with_blanks_is_quoted(monkeypatch):
     monkeypatch.setattr(sys, "executable", "/with blanks/python")
-    assert install_command("a").startswith('"/with blanks/python" -m pip')
+    assert '"/with blanks/python"' in install_command("a")
 
 
 def test_no_message_has_a_command_of_its_own():

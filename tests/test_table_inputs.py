@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 import subprocess
 import sys
 
@@ -273,7 +274,7 @@ def test_excel_without_its_package_says_what_to_install(place, capsys, monkeypat
     monkeypatch.setitem(sys.modules, "fastexcel", None)
     (place / "t.xlsx").write_bytes(b"PK\x03\x04")
     assert run(place, f"train t.xlsx {FIT}")[0] == 2
-    assert '-m pip install "fastexcel>=' in capsys.readouterr().err
+    assert re.search(r'pip install .*"fastexcel>=', capsys.readouterr().err)
 
 
 def test_completion_of_the_shell_can_be_installed(place):

@@ -22,7 +22,7 @@ def extra_command(extra: str) -> str:
     """Return the command that installs the packages of an extra.
 
     >>> extra_command("plot")  # doctest: +ELLIPSIS
-    '... install "matplotlib>=...'
+    '...pip install ..."matplotlib>=...'
     """
     return install_command(*(_packages(extra) or (f"aucmax[{extra}]",)))
 
