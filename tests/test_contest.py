@@ -560,3 +560,18 @@ def test_a_change_is_compared_with_the_first_method_alone():
     assert "take 2 times as long in the geometric mean, and between 1 and 4 times" in told
     assert told in summary.markdown(rows)
     assert summary.changed(table, "aucmax, effort 4") == ""
+
+
+def test_where_boosted_trees_win_is_said_with_and_without_paired_tests():
+    table = summary.Table(ROWS, "full")
+    assert summary.lost(table).startswith("aucmax loses on b: there a boosted tree is better")
+    untested = [{name: row[name] for name in row if name != "against"} for row in ROWS]
+    text = summary.lost(summary.Table(untested, "full"))
+    assert text.startswith(
+        "The mean AUC of a boosted tree is more than 0.1 points above aucmax's on b,"
+    )
+    # A test of an earlier run of aucmax counts for nothing.
+    stale = [{**row, "auc": row["auc"] + 0.01 * (row["method"] == "aucmax")} for row in ROWS]
+    assert "where most splits have no paired test" in summary.lost(summary.Table(stale, "full"))
+    even = [row for row in ROWS if row["data"] == "a" and row["method"] != "C"]
+    assert summary.lost(summary.Table(even, "full")).startswith("On no data set")
