@@ -24,8 +24,8 @@ PROTOCOL = 2
 #: The fields that identify a cell.
 KEY = ("data", "method", "seed", "rows_asked", "curve", "substitute", "landmarks", "quick", "protocol")
 
-#: A fit is timed again, up to so many times in all, if other programs took more than this share of the
-#: processors' time meanwhile.
+#: A fit counts as disturbed if other programs took more than this share of the processors' time. A
+#: disturbed fit is timed again, until it has been timed this often.
 MOST_COMPANY, MOST_TIMINGS = 0.1, 3
 
 

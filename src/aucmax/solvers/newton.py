@@ -41,7 +41,7 @@ class Newton:
     """A solve that can continue: when C changes, the problems start from where they are.
 
     The parameters are those of :func:`minimize`. With ``patience`` above 1, preconditioners are built
-    after so many times more products, which pays for few rows. The ``seed`` determines which rows
+    after that many times more products, which pays for few rows. The ``seed`` determines which rows
     preconditioners sample; the minimisers do not depend on it.
     """
 

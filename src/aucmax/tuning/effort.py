@@ -13,15 +13,13 @@ from aucmax.tuning.trial_rows import first_landmarks, sample_rows, wide_rows
 MOST_LANDMARKS = 8000
 _LEAST_LANDMARKS = 100
 
-#: The work of a fit that ``effort=1`` stands for, in seconds on two cores: so many, so many more per
-#: row, and at most a minute. CatBoost as it comes takes about as long.
+#: The seconds that the fit after tuning may take at ``effort=1``, on two cores: a constant, a part per
+#: row, and the most. CatBoost as it comes takes about as long.
 _EFFORT_SECONDS, _EFFORT_SECONDS_PER_ROW, _MOST_SECONDS = 1.0, 2e-4, 60.0
 
-#: Flops per second of a matrix product, seconds that forty passes take per value, and the share of
-#: their time that trials of several folds take side by side.
+#: Flops per second of a matrix product, and seconds that forty passes take per value.
 _FLOPS = 5e10
 _PASSES_BYTES = 1.6e-8
-_SIDE_BY_SIDE = 0.6
 
 
 def most_landmarks(n_rows: int, n_columns: int, effort: float, second_kernel: bool = False) -> int:
@@ -49,9 +47,9 @@ def most_landmarks(n_rows: int, n_columns: int, effort: float, second_kernel: bo
 def tuning_seconds(n_rows: int, n_columns: int, effort: float, brief: bool) -> float:
     """Return about how long the trials of a fit take on two cores.
 
-    The parts of a trial are features by a matrix product, about forty passes over them, eigenvectors of
-    the landmarks' kernel, and Python; those of a candidate are k-means and distances. The number of
-    trials depends on the data: these are the counts of a usual fit, and half or twice as many occur.
+    The parts of a trial are features by a matrix product, about forty passes over them for each fold,
+    Cholesky factors, and Python; a candidate has distances in addition. The number of trials depends on
+    the data: these are the counts of a usual fit, and half or twice as many occur.
     """
     rows = min(n_rows, sample_rows(n_rows, effort))
     count = min(first_landmarks(rows, effort), rows)

@@ -44,11 +44,6 @@ class TrialMap:
         between = LandmarkKernel(wide, unit)
         self._between = between.raw(wide, np.empty((len(points), between.width)))
 
-    @property
-    def size(self) -> int:
-        """The number of kernel values."""
-        return int(self._raw.size)
-
     def spec(self, multiple: float) -> KernelSpec:
         """Return the kernel at a multiple of the rule."""
         name = self._kernel.spec.name
