@@ -15,7 +15,7 @@ import numpy as np
 
 from aucmax.pairs import Array, Floats, Mask
 from aucmax.runtime import compiled
-from aucmax.solvers.stochastic import dense_pieces
+from aucmax.solvers.stochastic import CACHED_ROWS, dense_pieces
 
 #: Rows of a block. The matrix products do not depend on it, the recurrence grows with it, and the
 #: passes over w for each block shrink with it.
@@ -42,7 +42,8 @@ class SOLAMGrid:
 
     def epoch(self, X: Array, positive: Mask, rng: np.random.Generator) -> None:
         """Take a step for each row, in random order."""
-        for rows, table in dense_pieces(X, rng.permutation(X.shape[0]), self._w.dtype):
+        order = rng.permutation(X.shape[0])
+        for rows, table in dense_pieces(X, order, self._w.dtype, CACHED_ROWS):
             norms = np.einsum("nd,nd->n", table, table)
             self._kappa = max(self._kappa, float(np.sqrt(norms.max())))
             for first in range(0, rows.size, _BLOCK):
