@@ -622,6 +622,18 @@ def test_gaps_by_hand():
     assert found["Table 4", "NBAUC", "covtype"].verdict == "not run"
 
 
+def test_a_gap_shows_how_hard_the_splits_of_its_seeds_are():
+    rows = [
+        row("stochastic", "connect-4", "NSAUC", 0, auc=93.0),
+        row("batch", "connect-4", "Linear RankSVM", 0, auc=87.7),  # 88.20 in the paper
+        row("batch", "connect-4", "Linear RankSVM", 1, auc=90.0),  # a split that NSAUC has not run
+    ]
+    found = {(gap.table, gap.method, gap.data): gap for gap in gaps(rows)}
+    assert found["Table 4", "NSAUC", "connect-4"].linear == -0.5
+    assert found["Table 2", "NBAUC", "connect-4"].linear is None
+    assert "| ±0.10 | −0.50 | below |" in page(rows)
+
+
 def test_page_shows_stand_in_data_and_chance():
     rows = [
         row("batch", "protein", "NBAUC", auc=80.0) | {"substitute": True},  # 84.33 in the paper
@@ -631,7 +643,7 @@ def test_page_shows_stand_in_data_and_chance():
     assert "on 0 of 1 cells that were run on its data, and on 0 of 1 where other data stands in" in text
     assert "| 80.00 | 84.33 | −4.33 |" in text
     assert "| below (stand-in) |" in text
-    assert "| 99.00 | 99.98 | −0.98 | ±0.20 | below |" in text
+    assert "| 99.00 | 99.98 | −0.98 | ±0.20 | – | below |" in text
 
 
 def test_page_tells_what_was_run_and_what_not():
@@ -655,7 +667,7 @@ def test_page_tells_what_was_run_and_what_not():
         "- usps (NBAUC): tuned on 3,000 rows.\n",
         "- protein: no data: protein\\_x &amp; &lt;y&gt; is missing.\n",
         "- Tables 2 and 3, RBF-RankSVM, usps (seeds 0, 1): stopped: over the limit of 600 s.\n",
-        "| NBAUC | usps | Table 2 | 98.24 | 99.24 | −1.00 | ±0.10 | below |",
+        "| NBAUC | usps | Table 2 | 98.24 | 99.24 | −1.00 | ±0.10 | – | below |",
         "[Figure 1](figure1.png)",
     ):
         assert said in text

@@ -31,8 +31,8 @@ Grid = dict[str, list[float]]
 #: The share of the rows that the subsampled RankSVM learns from.
 _FIFTH = 0.2
 
-#: How close to its minimum, relatively, the exact machine is solved. On all rows of connect-4 it took 11
-#: minutes to 1e-4.
+#: How close to its minimum, relatively, the exact machine is solved. On all rows of connect-4 it took
+#: 11 minutes to 1e-4.
 _EXACT_TOL = 1e-3
 
 #: The paper's grids that no search uses by default; ``fitting/grids.py`` has the others. C is in the
@@ -110,8 +110,8 @@ _ALL = (
         KernelRankSVM(tol=_EXACT_TOL),
         lambda y: {"gamma": _RBF_GAMMA, "C": _costs(_C_NARROW, y)},
         _path(gamma=1.0, standardize=False),
-        "We solve it by truncated Newton in the kernel's inner product, to 1e-3 of the minimum; the paper "
-        "uses the solver of Kuo, Lee and Lin (2014) and does not give its stopping rule.",
+        "We solve it by truncated Newton in the kernel's inner product, to 1e-3 of the minimum; the "
+        "paper uses the solver of Kuo, Lee and Lin (2014) and does not give its stopping rule.",
     ),
     Method(
         "RBF-RankSVM (subsample)",
