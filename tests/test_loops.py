@@ -132,6 +132,16 @@ def test_thin_products(dtype, k, part):
 
 
 @dtypes
+@pytest.mark.parametrize("n", [1, 4, 7, 64])
+def test_both_products(dtype, n):
+    rng = np.random.default_rng(0)
+    matrix = rng.normal(size=(n, 37)).astype(dtype)
+    right, left = rng.normal(size=37), rng.normal(size=n)  # wider than the matrix
+    found = both("both_products", lambda: (matrix, right, left, np.ones(n), np.ones(37)))
+    assert_same(found, np.float64)
+
+
+@dtypes
 def test_exponential(dtype):
     raw = -np.concatenate([np.geomspace(1e-8, 100.0, 500), np.linspace(0.0, 100.0, 500)])
     raw = np.ascontiguousarray(raw.reshape(20, 50), dtype=dtype)

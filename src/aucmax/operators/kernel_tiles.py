@@ -104,21 +104,8 @@ class KernelTiles:
         return KernelTiles(self._X[rows], self._spec, self._room_left)
 
     def _add_products(self, tile: Tile, vector: Floats, sums: Floats) -> None:
+        """Add the products of a tile, and those of its mirror image if it is off the diagonal."""
         values = self._tile(tile)
         rows, columns = (self._blocks[number] for number in tile)
-        sums[rows] += _times(values, vector[columns])
-        if tile[0] != tile[1]:
-            sums[columns] += _times_transpose(values, vector[rows])
-
-
-def _times(values: Array, vector: Floats) -> Floats:
-    """Return ``values @ vector``, read in its dtype and summed in float64."""
-    out: Floats = np.empty((1, len(values)))
-    compiled.run("thin_scores", values, vector[None], out, 0, len(values))
-    return out.ravel()
-
-
-def _times_transpose(values: Array, vector: Floats) -> Floats:
-    out: Floats = np.zeros((1, values.shape[1]))
-    compiled.run("thin_pullback", values, vector[None], out, 0, len(values))
-    return out.ravel()
+        mirrored = vector[rows] if tile[0] != tile[1] else np.zeros(len(values))
+        compiled.run("both_products", values, vector[columns], mirrored, sums[rows], sums[columns])

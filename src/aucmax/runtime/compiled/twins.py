@@ -134,6 +134,11 @@ def thin_pullback(matrix: Array, gradient: Array, out: Array, first: int, last: 
     out += gradient[:, first:last] @ matrix[first:last]
 
 
+def both_products(matrix: Array, right: Array, left: Array, across: Array, down: Array) -> None:
+    across += matrix @ right
+    down += left @ matrix
+
+
 def exponential(raw: Array, out: Array) -> None:
     np.minimum(raw, 0, out=out, casting="same_kind")
     np.exp(out, out=out)
