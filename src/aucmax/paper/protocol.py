@@ -33,7 +33,7 @@ from aucmax.runtime.output_files import replacing
 DEPARTURES = (
     "The path of C (NBAUC, RFAUC, Linear RankSVM, both RBF-RankSVMs) ends when the AUC has been below "
     "its best for three values in a row, and the search of gamma of both RBF-RankSVMs when it has been "
-    "so for two.",
+    "so for two. Values on a path are solved to 1e-3 of the minimum.",
     "Folds are drawn at random, and share standardisation and landmarks, which use no labels.",
     "RBF-RankSVM is tuned on at most 4,000 rows: all rows would take days. Its subsample is tuned on "
     "the rows that it learns from.",
