@@ -2,12 +2,11 @@
 Rare positives against boosted trees
 ====================================
 
-Boosted trees need rows of both classes on either side of a split. With a few dozen positives there
-are not many such splits. This example draws fewer and fewer positives from the same data, and
-compares the rankings of held-out rows.
+This example draws fewer and fewer positives from the same data, and compares how well aucmax and
+boosted trees rank held-out rows. Boosted trees choose splits by the rows on either side, and a few
+dozen positives support few such choices.
 
-The data are the magic04 telescope if its file is at hand (in the folder ``AUCMAX_DATA``), and
-otherwise made on the spot.
+The data set is magic04 if its file is in the folder ``AUCMAX_DATA``; otherwise it is synthetic.
 """
 
 # %%
@@ -42,8 +41,7 @@ positives = 6000 + np.flatnonzero(y[6000:])
 # %%
 # Fit to fewer and fewer positives
 # --------------------------------
-# Each number of positives is drawn twice. Some settings are given, so that less is tuned and the
-# example ends soon.
+# Each number of positives is drawn twice. Some settings are fixed, so that the example runs quickly.
 
 settings = {"n_landmarks": 200, "landmarks": "class-kmeans", "standardize": True, "effort": 0.3}
 
@@ -64,9 +62,9 @@ for count in counts:
 # %%
 # Result
 # ------
-# Points are single draws, lines their means. With so few positives, chance in the draw matters
-# about as much as the method. The contest of this site has ten draws of six data sets, with all
-# settings tuned.
+# Points are single draws, and lines are their means. With so few positives, chance in the draw
+# matters about as much as the method. The contest of this site has ten draws of each of six data
+# sets, with all settings tuned.
 
 figure, axes = plt.subplots(figsize=(6.4, 4), layout="constrained")
 for method, marker in (("aucmax", "o"), ("boosted trees", "s")):
@@ -83,8 +81,8 @@ for method, values in found.items():
     print(f"{method:15s}" + "".join(f"  {np.mean(each):.3f}" for each in values))
 
 # %%
-# How sure are we of one of these AUCs? The interval covers chance in the test rows, not in the
-# draw of the training rows.
+# An interval shows how precise one of these AUCs is. It covers chance in the test rows, but not in
+# the draw of the training rows.
 
 interval = roc_auc_interval(y_test, kernel.decision_function(X_test))
 print(f"{interval.auc:.3f}, 95 % between {interval.low:.3f} and {interval.high:.3f}")

@@ -34,8 +34,8 @@ print(f"{tried} settings by 3 folds: as long as {seconds / one_fit:.0f} fits, no
 # %%
 # The path
 # --------
-# A line for each gamma, with a band for the folds. A path ends early when the AUC has fallen for
-# several values of ``C``.
+# The plot has a line for each gamma, with a band for the folds. A path ends early when the AUC has
+# fallen for several values of ``C``.
 
 display = CVPathDisplay.from_estimator(search)
 print(f"C = {search.C_:.3g}, gamma = {search.gamma_:.3g}, held-out AUC {search.best_score_:.4f}")

@@ -2,8 +2,8 @@
 A learnt metric, and which columns matter
 =========================================
 
-A kernel measures distances, so a column of noise blurs all of them. ``KernelAUCClassifier`` learns
-which columns change the score, stretches these, and fits again. Only two of the twenty columns
+A kernel measures distances, and a column of noise disturbs all of them. ``KernelAUCClassifier``
+learns which columns change the score, stretches these, and fits again. Only two of the twenty columns
 below decide the label.
 """
 
@@ -33,8 +33,8 @@ print(f"with a metric {found.auc_a:.3f}, without {found.auc_b:.3f}, p = {found.p
 # %%
 # Importances
 # -----------
-# ``feature_importances_`` are shares that add up to one, from how steeply the score changes with
-# each column.
+# ``feature_importances_`` measure how steeply the score changes with each column, as shares that add
+# up to one.
 
 figure, axes = plt.subplots(1, 2, figsize=(8, 3.6), sharey=True, layout="constrained")
 for ax, model, title in zip(axes, (plain, learnt), ("without a metric", "with a metric"), strict=True):
@@ -46,8 +46,8 @@ axes[0].set_ylabel("importance")
 # %%
 # Two kinds of importance
 # -----------------------
-# A gradient says what the model uses. Shuffling a column says what the ranking would lose without
-# it.
+# The gradient shows which columns the model uses. Shuffling a column shows what the ranking would
+# lose without it.
 
 gradient = mean_squared_gradient(learnt, X[test])
 shuffled = permutation_importance(learnt, X[test], y[test], random_state=0)

@@ -2,8 +2,8 @@
 Did the solver converge?
 ========================
 
-The loss is convex, so it has one minimum, and the solver estimates how far it is from it. A fit
-that ends early warns. ``ConvergenceDisplay`` shows the way.
+The loss is convex, so it has one minimum, and the solver estimates its distance to this minimum. A
+fit that ends too early warns. ``ConvergenceDisplay`` plots the distance after each step.
 """
 
 # %%
@@ -23,8 +23,8 @@ display = ConvergenceDisplay.from_estimator(model)
 # %%
 # A stochastic solver
 # -------------------
-# ``solver="sgd"`` takes random pairs. It has no distance to the minimum; the AUC of training rows
-# is traced by epoch.
+# ``SGDAUCClassifier`` takes a step for one random pair at a time. It does not estimate the distance
+# to the minimum; with ``trace="train"``, it records the AUC of the training rows after each epoch.
 
 from aucmax import SGDAUCClassifier  # noqa: E402
 
@@ -34,8 +34,8 @@ display = ConvergenceDisplay.from_estimator(stream)
 # %%
 # A search
 # --------
-# For a search, the plot has one point for each value of ``C``. Those that did not come within
-# ``tol`` would be marked.
+# For a search, the plot has one point for each value of ``C``. Values for which the solver did not
+# come within ``tol`` would be marked.
 
 machine = KernelAUCClassifier(preset="paper", n_landmarks=100, random_state=0)
 search = KernelAUCClassifierCV(machine, Cs=12).fit(X, y)

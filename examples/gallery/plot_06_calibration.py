@@ -3,7 +3,7 @@ Scores, probabilities and rarity
 ================================
 
 A ranking model returns scores. A calibrator turns them into probabilities and keeps their order, so
-the AUC stays the same. It is fitted to rows that the model has not seen.
+the AUC stays the same. The calibrator is fitted to rows that the model has not seen.
 """
 
 # %%
@@ -29,8 +29,8 @@ scores, test_scores = model.decision_function(X[held_out]), model.decision_funct
 # %%
 # Two calibrators
 # ---------------
-# The sigmoid has two parameters and suits any number of rows. The isotonic one follows any shape
-# and needs about a thousand positives.
+# The sigmoid calibrator has two parameters and suits any number of rows. The isotonic calibrator fits
+# any increasing function and needs about a thousand positives.
 
 calibrators = {
     "sigmoid": SigmoidCalibrator().fit(scores, y[held_out] == 1),
@@ -59,8 +59,8 @@ print(f"scores    AUC {roc_auc(y[test], test_scores):.4f}")
 # %%
 # Probabilities add up
 # --------------------
-# The sum of the probabilities is the number of positives to expect, which 0.5 as a threshold
-# would not give.
+# The sum of the probabilities is the number of positives to expect. The number of rows with a
+# probability above 0.5 is not.
 
 probability = calibrators["sigmoid"].predict(test_scores)
 found, high = np.sum(y[test] == 1), np.sum(probability > 0.5)

@@ -29,8 +29,8 @@ positive, test_positive = y[held_out] == 1, y[test] == 1
 # %%
 # Aims
 # ----
-# The best of all possible thresholds for an aim, and what it does on other rows. Rates have exact
-# intervals.
+# ``choose_threshold`` finds the best of all possible thresholds for an aim, and
+# ``measure_threshold`` measures it on other rows. Rates have exact intervals.
 
 for aim in ("youden", "recall=0.9", "precision=0.8", "fpr=0.05", "top=5%", "cost=500:20"):
     chosen = choose_threshold(positive, scores, aim)

@@ -2,9 +2,9 @@
 More rows than memory
 =====================
 
-A fit takes at most ``max_memory``. If kernel values do not fit, they are computed again in each
+A fit uses at most ``max_memory``. If the kernel values do not fit, they are computed again in each
 pass, and the minimum is the same. Rows are read from a file. The same calls work for ten million
-rows in 4 GB; this example is small so that it ends soon.
+rows in 4 GB; this example is small so that it runs quickly.
 """
 
 # %%

@@ -35,7 +35,7 @@ print(f"{y_test.mean():.1%} of the rows are positive")
 # %%
 # Learn as rows come
 # ------------------
-# A linear learner on the columns cannot see a ring. The same learner on kernel features can.
+# A linear learner on the columns cannot separate a ring. The same learner on kernel features can.
 
 linear = SGDAUCClassifier(random_state=0)
 kernel = SGDAUCClassifier(standardize=False, random_state=0)

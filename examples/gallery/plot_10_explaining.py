@@ -46,7 +46,7 @@ for row, (raises, lowers) in enumerate(found.top(2)):
 # %%
 # One row as a picture
 # --------------------
-# The contributions lead from the score of the average row to that of this one.
+# The contributions lead from the score of the average row to the score of this row.
 
 contributions = found.contributions[0]
 order = np.argsort(-np.abs(contributions))

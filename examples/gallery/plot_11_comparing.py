@@ -2,8 +2,9 @@
 Comparing two models honestly
 =============================
 
-Two AUCs differ on any test set. Is it more than chance? The paired test of DeLong uses that both
-models scored the same rows. Two separate intervals do not, and hide many real differences.
+On any test set, two models have different AUCs. The paired test of DeLong shows whether the
+difference is more than chance. It takes into account that both models scored the same rows. Two
+separate intervals do not, and so miss many real differences.
 """
 
 # %%
@@ -46,8 +47,8 @@ for count in (500, 2000, 20_000):
 # %%
 # Forty test sets of 500 rows
 # ---------------------------
-# Each line joins the two AUCs of one test set. They go up and down together: what one model finds
-# easy, the other does, too. The test sees the difference of each pair.
+# Each line joins the two AUCs of one test set. They go up and down together, because rows that are
+# easy for one model are easy for the other. The paired test looks at the difference alone.
 
 figure, ax = plt.subplots(figsize=(5.6, 4), layout="constrained")
 differences = []

@@ -2,8 +2,8 @@
 A table with dates, categories and missing values
 =================================================
 
-``fit_table`` takes a table as it comes. It decides how to treat each column, tunes a model,
-measures it on held-out rows, calibrates probabilities and chooses a threshold.
+``fit_table`` takes a table without any preparation. It decides how to treat each column, tunes a
+model, measures it on held-out rows, calibrates probabilities and chooses a threshold.
 """
 
 # %%
@@ -46,7 +46,7 @@ for column in found.columns:
 # %%
 # Fit
 # ---
-# Without ``estimator``, everything is tuned. Here the paper's settings keep it short.
+# Without ``estimator``, everything is tuned. Here the paper's settings keep the fit short.
 
 quick = KernelAUCClassifier(preset="paper", n_landmarks=200, random_state=0)
 model = fit_table(table[:3000], "left", estimator=quick)
