@@ -27,6 +27,10 @@ from aucmax.solvers.options import DEFAULT_STOPPING, NO_HOOKS, Hooks, Stopping
 from aucmax.solvers.preconditioner import Curvature
 
 _FORCING = 0.1
+
+#: A Newton system is solved no closer than what convergence needs: the decrease left out is to be at most
+#: half of this share of the tolerance.
+_LEFT_OVER = 0.5
 _MAX_PRODUCTS = 2000
 
 #: A Newton system leaves out rows without an active partner if at most this share of the rows is left:
@@ -330,6 +334,7 @@ def _conjugate_gradients(
     size = first = float(residual @ along_image)
     refuse_overflow(np.array([first]))
     enough = state.forcing**2 * (first if relative_to is None else relative_to)
+    enough = max(enough, _LEFT_OVER * data.stopping.tol * state.objective)
     begun = state.products
     while state.products < begun + _MAX_PRODUCTS:
         if size <= max(0.0, enough) or data.stopping.deadline.over():
