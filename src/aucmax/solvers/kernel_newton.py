@@ -28,8 +28,8 @@ from aucmax.solvers.preconditioner import Curvature
 
 _FORCING = 0.1
 
-#: A Newton system is solved no closer than what convergence needs: the decrease left out is to be at most
-#: half of this share of the tolerance.
+#: A Newton system is solved no closer than what convergence needs: the decrease left out is to be at
+#: most half of this share of the tolerance.
 _LEFT_OVER = 0.5
 _MAX_PRODUCTS = 2000
 
