@@ -29,7 +29,7 @@ except (DataMissingError, OSError):
     X, y = make_classification(
         16_000, 10, n_informative=6, n_clusters_per_class=4, weights=[0.65], flip_y=0.1, random_state=0
     )
-    y, name = y == 1, "made data"
+    y, name = y == 1, "a made table"
 
 rng = np.random.default_rng(0)
 order = rng.permutation(y.size)

@@ -49,8 +49,8 @@ axes[1].plot([0, 1], [0, 1], ":", color="grey")
 for name, calibrator in calibrators.items():
     probability = calibrator.predict(test_scores)
     found = evaluate(y[test] == 1, test_scores, probability=probability)
-    told = [each.mean_probability for each in found.calibration]
-    axes[1].plot(told, [each.observed for each in found.calibration], marker="o", label=name)
+    predicted = [each.mean_probability for each in found.calibration]
+    axes[1].plot(predicted, [each.observed for each in found.calibration], marker="o", label=name)
     print(f"{name:9s} AUC {roc_auc(y[test], probability):.4f}, Brier skill {found.brier_skill:.2f}")
 axes[1].set(xlabel="mean probability", ylabel="share of positives", title="Probabilities do")
 axes[1].legend()

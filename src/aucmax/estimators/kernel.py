@@ -81,8 +81,8 @@ class KernelAUCClassifier(RankingClassifier):
     Parameters
     ----------
     C
-        Weight of the loss against the penalty, per average row, so that one value carries across
-        data sizes. The best was 1 to 130 on the paper's data.
+        Weight of the loss against the penalty, per average row, as in ``SVC``. The best was 1 to 130 on
+        the paper's data, and often rises with the number of rows.
     preset
         What "auto" stands for. None tunes on a sample of the rows, part of them held out (see Notes).
         "paper" takes the settings of Khalid, Ray and Chitsaz, without any trial: 1600 k-means centres
