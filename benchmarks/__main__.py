@@ -29,6 +29,7 @@ BENCHMARKS = {
     "distributed": "covtype on two Dask workers of one thread each, against the same cores in process",
     "contest": "aucmax beside boosted trees and others, whole data sets and rare positives",
     "mixed_tables": "TableModel beside CatBoost and LightGBM: categories and missing values",
+    "parts": "what each part of automatic tuning is worth: AUC and seconds without it",
     "limits": "time budgets, efforts and estimates against what fits take",
     "explain": "contributions of 20 columns to the scores of 1,000 rows, by kernel",
     "startup": "import aucmax and aucmax --help against import numpy",

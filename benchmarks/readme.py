@@ -360,6 +360,27 @@ def mixed_tables() -> str:
     return mixed_tables_summary.markdown(rows("mixed_tables") if there else [])
 
 
+def parts() -> str:
+    """What each part of tuning is worth, by fits without it."""
+    found = {(row["data"], row["seed"], row["part"]): row for row in rows("parts")}
+    names = list(dict.fromkeys(part for _, _, part in found))
+    lines = [
+        "| without it | AUC, points: mean | lowest | highest | seconds relative to everything on |",
+        "|---|---|---|---|---|",
+    ]
+    for name in names[1:]:
+        pairs = [
+            (row, found[data, seed, names[0]])
+            for (data, seed, part), row in found.items()
+            if part == name
+        ]
+        gains = [100.0 * (row["auc"] - whole["auc"]) for row, whole in pairs]
+        pace = statistics.geometric_mean(row["seconds"] / whole["seconds"] for row, whole in pairs)
+        points = (statistics.mean(gains), min(gains), max(gains))
+        lines.append(f"| {name} | {' | '.join(f'{each:+.2f}' for each in points)} | {pace:.2f} |")
+    return "\n".join(lines)
+
+
 PAGES = {
     "README.md": (contest_short,),
     "docs/faq.md": (contest_times,),

@@ -23,7 +23,7 @@ from sklearn.model_selection import StratifiedKFold
 from sklearn.preprocessing import StandardScaler
 
 from aucmax import KernelAUCClassifier, KernelAUCClassifierCV, NystroemFeatures
-from aucmax.estimators import search as search_module
+from aucmax.fitting import kernel_search as search_module
 from aucmax.metrics import roc_auc
 from aucmax.paper.data import Split, load_dataset
 from aucmax.runtime.machine import peak_gib
@@ -49,7 +49,7 @@ def fit_recorded(model: KernelAUCClassifierCV, X: Any, y: Any) -> np.ndarray:
         model.fit(X, y)
     finally:
         search_module.search_kernel = solve
-    (path,) = found[0][2]
+    (path,) = found[0][1]
     return np.column_stack([coef[:, 0] for coef in path.coef])
 
 

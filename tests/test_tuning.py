@@ -44,7 +44,7 @@ FIXED = {
 
 
 def tune(sample, fixed, kernel=TrialKernel(), metric="diagonal", **limits):  # noqa: B008
-    return tuner.tune(sample, fixed, kernel, metric, Limits(**limits))
+    return tuner.tune(sample, fixed, kernel, metric, Limits(**limits))[:3]
 
 
 def ring(n=600, d=12, seed=0):

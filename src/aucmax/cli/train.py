@@ -91,8 +91,10 @@ def _check_fit_print(
     print()
     threshold = model.threshold_
     split = "cross-validated AUC" if about["time"] is None else "AUC of the latest quarter"
+    machines = (("machines blended", f"{search.weights_.size}"),) if search.parts_ else ()
     lines = (
         (split, io.interval(about, "auc")),
+        *machines,
         ("C, gamma", f"{search.C_:.4g}, {search.gamma_:.4g}"),
         ("kernel features", f"{search.feature_map_.rank_:,}"),
         (f"threshold ({io.aim_words(threshold.aim)})", f"{threshold.threshold:.4g}"),

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 
 from aucmax.estimators.ranking import RankingClassifier
@@ -13,9 +15,11 @@ from aucmax.features.fourier import FOURIER_KERNELS
 from aucmax.features.kernels import BOTH, LANDMARK_KERNELS, RADIAL
 from aucmax.features.landmarks import STRATEGIES
 from aucmax.features.nystroem import COEF0, DEGREE, NystroemFeatures
-from aucmax.fitting.kernel_fit import fit_kernel, narrowed, plan_unfitted
-from aucmax.fitting.machines import KernelMachine
+from aucmax.fitting.blend_fit import blended
+from aucmax.fitting.kernel_fit import fit_machines, narrowed, plan_unfitted
+from aucmax.fitting.machines import Blend, Fitted, KernelMachine
 from aucmax.fitting.open_fit import open_fit
+from aucmax.fitting.problem import Problem
 from aucmax.fitting.recipe import Recipe
 from aucmax.fitting.settings import Settings
 from aucmax.operators.placement import EXPECTED_PASSES, Plan
@@ -36,7 +40,15 @@ from aucmax.runtime.parameters import (
     declare,
     is_auto,
 )
-from aucmax.tuning.resolve import Asked, most_with_second_kernel, resolve, seconds_of_tuning
+from aucmax.tuning.resolve import (
+    Asked,
+    Machine,
+    Resolved,
+    most_machines,
+    most_with_second_kernel,
+    resolve,
+    seconds_of_tuning,
+)
 from aucmax.tuning.trials import TrialKernel
 
 __all__ = ["KernelAUCClassifier", "ask", "plan_kernel"]
@@ -91,7 +103,8 @@ class KernelAUCClassifier(RankingClassifier):
         parameter that is given overrides the preset.
     effort
         How much work "auto" may cost: 1 allows landmarks for about 1 s and 0.2 ms per row on two
-        cores, at most a minute; 4 for four times as long, with larger samples. Below 1 trials use fewer
+        cores, at most a minute; 4 for four times as long, with larger samples. From 2 on, up to four
+        machines are blended (``parts_``). Below 1 trials use fewer
         rows and landmarks, and below 0.5 less is tried. It is computed from the size of the data, not
         timed.
     kernel
@@ -163,6 +176,11 @@ class KernelAUCClassifier(RankingClassifier):
         How well the landmarks cover each class: the mean share of ``k(x, x)`` that features keep; 1 is
         all of it. A class far below the other needs ``landmarks="class-kmeans"`` or more landmarks;
         :class:`LandmarkCoverageDisplay` shows distances.
+    parts_ : list of KernelAUCClassifier
+        The other machines of a blend, fitted, if ``effort`` is at least 2; the attributes here are
+        those of the first. Scores are the sum of all machines' by ``weights_``, and ``intercept_`` is
+        the blend's.
+    weights_ : array of shape (1 + number of parts,)
     feature_map_ : NystroemFeatures or FourierFeatures
     scaler_ : StandardScaler, or one of this package's scalers, or None
     dual_coef_ : array of shape (k, n_landmarks)
@@ -274,8 +292,8 @@ class KernelAUCClassifier(RankingClassifier):
         """
         with open_fit(self, X, y, sample_weight, takes=("files", "dask")) as (problem, context):
             resolved = resolve(problem, ask(self), context)
-            machine, about = fit_kernel(problem, resolved.recipe, context)
-            self._keep(machine, classes_=problem.classes, **describe(resolved), **about)
+            fits = fit_machines(problem, [each.recipe for each in resolved.machines], context)
+            self._keep(fits[0].machine, **learnt(fits, resolved, problem, context.name))
         return self
 
     def plan(self, X: Any) -> Plan:
@@ -296,8 +314,12 @@ class KernelAUCClassifier(RankingClassifier):
         return importances(self)
 
     @property
-    def machine_(self) -> KernelMachine:
-        return KernelMachine(self.scaler_, self.feature_map_, self.dual_coef_, self.intercept_)
+    def machine_(self) -> KernelMachine | Blend:
+        own = KernelMachine(self.scaler_, self.feature_map_, self.dual_coef_, self.intercept_)
+        parts = getattr(self, "parts_", [])  # models of earlier versions have none
+        if not parts:
+            return own
+        return Blend([own, *(part.machine_ for part in parts)], self.weights_, self.intercept_)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Restore a model; version 0.1 named the weights over landmarks ``coef_``."""
@@ -364,11 +386,35 @@ def _check_together(estimator: KernelAUCClassifier) -> None:
         )
 
 
-def describe(resolved: Any) -> dict[str, Any]:
-    """Return the learnt attributes that describe what tuning found."""
-    settings = dict(vars(resolved.recipe.settings))
+def learnt(fits: Sequence[Fitted], resolved: Resolved, problem: Problem, name: str) -> dict[str, Any]:
+    """Return the learnt attributes of one machine, or of a blend: of its first one and its parts."""
+    machines = resolved.machines[: len(fits)]
+    weights = np.array([each.weight for each in machines])
+    intercept, joint = blended(fits, weights, problem, name)
+    about = {"classes_": problem.classes, "trials_": resolved.trials, **_described(machines[0])}
+    about |= {**fits[0].about, **joint, "intercept_": intercept}
+    others = zip(machines[1:], fits[1:], strict=True)
+    return about | {"weights_": weights, "parts_": [_part(*each, problem) for each in others]}
+
+
+def _described(machine: Machine) -> dict[str, Any]:
+    """Return the learnt attributes that describe the settings of a machine."""
+    settings = dict(vars(machine.recipe.settings))
     metric = settings.pop("metric")
-    return {"settings_": settings, "metric_": metric, "trials_": resolved.trials}
+    return {"settings_": settings, "metric_": metric}
+
+
+def _part(machine: Machine, fit: Fitted, problem: Problem) -> KernelAUCClassifier:
+    """Return a part of a blend as a fitted classifier with fixed settings."""
+    about = _described(machine)
+    part = KernelAUCClassifier(**about["settings_"], metric="learned" if machine.rounds else None)
+    part.n_features_in_ = problem.rows.shape[1]
+    if problem.names is not None:
+        part.feature_names_in_ = problem.names
+    held = {"held_out_scores_", "C_", "gamma_", "gammas_"}  # of a search
+    own = {name: value for name, value in fit.about.items() if name not in held}
+    part._keep(fit.machine, classes_=problem.classes, trials_=[], parts_=[], **about, **own)
+    return part
 
 
 def importances(model: Any) -> npt.NDArray[Any]:
@@ -400,4 +446,5 @@ def plan_kernel(
     recipe = replace(recipe, settings=settings)
     rows = narrowed(rows, recipe, memory)
     plan = plan_unfitted(rows, recipe, memory, n_problems, passes)
-    return replace(plan, tuning=seconds_of_tuning(rows, asked))
+    tuning, machines = seconds_of_tuning(rows, asked), most_machines(rows, asked)
+    return replace(plan, tuning=tuning, machines=machines)

@@ -14,15 +14,15 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import check_cv
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 
-from aucmax.estimators.kernel import KernelAUCClassifier, ask, describe, importances, plan_kernel
+from aucmax.estimators.kernel import KernelAUCClassifier, ask, learnt, plan_kernel
 from aucmax.estimators.linear import LinearAUCClassifier
 from aucmax.estimators.ranking import RankingClassifier
 from aucmax.fitting.attributes import MAX_STEPS, intercepts, most_iterations, plain
 from aucmax.fitting.c_path import CPath, PathOptions, choose, recall_path, solve_path, tabulate
 from aucmax.fitting.grids import CS, GAMMAS, PAPER_C, VALUES_AROUND, c_around, c_grid, gamma_factors
-from aucmax.fitting.kernel_search import Grid, search_kernel
+from aucmax.fitting.kernel_search import Grid, search_machines
 from aucmax.fitting.linear_fit import linear_operator
-from aucmax.fitting.machines import KernelMachine, LinearMachine
+from aucmax.fitting.machines import LinearMachine
 from aucmax.fitting.open_fit import open_fit
 from aucmax.fitting.scaling import Scaling, scaled
 from aucmax.operators.placement import Plan
@@ -40,7 +40,7 @@ from aucmax.runtime.parameters import (
     warn_user,
 )
 from aucmax.runtime.progress import GridLine
-from aucmax.tuning.resolve import Asked, Resolved, relearn_metric, resolve
+from aucmax.tuning.resolve import Asked, Machine, Resolved, relearn_metric, resolve
 
 __all__ = ["KernelAUCClassifierCV", "LinearAUCClassifierCV"]
 
@@ -195,8 +195,9 @@ class KernelAUCClassifierCV(RankingClassifier):
         Scores of the training rows at the chosen values by folds that did not learn from them, on the
         scale of ``decision_function``: for calibration and thresholds. NaN for rows in no test fold.
     settings_, metric_, trials_, coverage_, feature_importances_, classes_, feature_map_, scaler_
-    dual_coef_, intercept_, objective_
-        As in :class:`KernelAUCClassifier`, for the fit to all rows.
+    dual_coef_, intercept_, objective_, parts_, weights_
+        As in :class:`KernelAUCClassifier`, for the fit to all rows. Of a blend, the first machine is
+        searched, and the others stay as they were tuned; ``scores_`` are of the first.
 
     Notes
     -----
@@ -262,14 +263,17 @@ class KernelAUCClassifierCV(RankingClassifier):
             asked = ask(inner, _NEEDED)
             resolved = resolve(problem, asked, context)
             Cs = self._grid(problem, resolved, inner)
-            relearn = partial(relearn_metric, problem, asked, resolved, context)
-            grid = self._search_grid(Cs, inner, resolved, problem.rows.shape[0], relearn)
-            machine, about, paths = search_kernel(problem, resolved.recipe, grid, context)
+            searches = []
+            for each in resolved.machines:
+                relearn = partial(relearn_metric, problem, asked, each, context)
+                grid = self._search_grid(Cs, inner, each, problem.rows.shape[0], relearn)
+                searches.append((each.recipe, grid))
+            fits, paths = search_machines(problem, searches, context)
+            about = learnt(fits, resolved, problem, context.name)
             best = {"gamma": about["gamma_"], "C": about["C_"]}
             values = {"gamma": about["gammas_"], "C": Cs}
             results = _results(context.name, paths, best, values)
-            about |= {"classes_": problem.classes, "Cs_": Cs, **describe(resolved)}
-            self._keep(machine, **about, **results)
+            self._keep(fits[0].machine, **about, Cs_=Cs, **results)
         return self
 
     def plan(self, X: Any) -> Plan:
@@ -280,10 +284,8 @@ class KernelAUCClassifierCV(RankingClassifier):
         passes = _PASSES_PER_VALUE * _count_values(self.Cs, asked) * gamma_factors(self.gammas).size
         return plan_kernel(X, asked, inner.max_memory, int(folds) + 1, passes)
 
-    @property
-    def feature_importances_(self) -> Array:
-        """Each column's share of the mean squared gradient of the score, at the landmarks."""
-        return importances(self)
+    machine_ = KernelAUCClassifier.machine_
+    feature_importances_ = KernelAUCClassifier.feature_importances_
 
     def get_metadata_routing(self) -> MetadataRouter:
         """Return where metadata goes: weights to the fit, the rest to the splitter."""
@@ -308,13 +310,13 @@ class KernelAUCClassifierCV(RankingClassifier):
     def _grid(self, problem: Any, resolved: Resolved, inner: KernelAUCClassifier) -> Array:
         if resolved.trials and is_auto(self.Cs):
             count = VALUES_AROUND if inner.time_budget is None else 1
-            return c_around(float(resolved.recipe.settings.C or 1.0), count)
-        return c_grid(self.Cs, problem, resolved.recipe.solver)
+            return c_around(float(resolved.first.recipe.settings.C or 1.0), count)
+        return c_grid(self.Cs, problem, resolved.first.recipe.solver)
 
     def _search_grid(
-        self, Cs: Array, inner: KernelAUCClassifier, resolved: Resolved, n_rows: int, relearn: Any
+        self, Cs: Array, inner: KernelAUCClassifier, machine: Machine, n_rows: int, relearn: Any
     ) -> Grid:
-        learnt = resolved.recipe.settings.metric is not None
+        learnt = machine.recipe.settings.metric is not None
         per_fold = bool(self.map_per_fold)
         if is_auto(self.map_per_fold):
             per_fold = learnt and n_rows <= _ROWS_PER_FOLD
@@ -332,10 +334,6 @@ class KernelAUCClassifierCV(RankingClassifier):
     def __setstate__(self, state: dict[str, Any]) -> None:
         state = {("dual_coef_" if name == "coef_" else name): each for name, each in state.items()}
         super().__setstate__(_with_estimator(KernelAUCClassifier, state))
-
-    @property
-    def machine_(self) -> KernelMachine:
-        return KernelMachine(self.scaler_, self.feature_map_, self.dual_coef_, self.intercept_)
 
 
 def _count_values(Cs: Any, asked: Asked) -> int:

@@ -92,6 +92,10 @@ class Checkpoint:
         """Whether there is a file."""
         return self.path is not None
 
+    def has(self, name: str) -> bool:
+        """Return whether something was noted under a name."""
+        return name in self._state
+
     def recall(self, name: str) -> Any:
         """Return what was noted under a name, or None."""
         return self._state.get(name)
@@ -105,14 +109,18 @@ class Checkpoint:
             if time.monotonic() >= self._next:
                 self._write_or_warn()
 
+    def part(self, name: str) -> Checkpoint:
+        """Return a view of this checkpoint under whose names this one goes before each."""
+        return _Part(self, name)
+
     def hook(self, name: str) -> Callable[[Any], None] | None:
         """Return a function that notes a solver's state under a name; None without a file."""
         return partial(self.note, name) if self.on else None
 
     def once(self, name: str, make: Callable[[], T]) -> T:
         """Return what was noted under a name; make and note it if there is nothing."""
-        if name in self._state:
-            found: T = self._state[name]
+        if self.has(name):
+            found: T = self.recall(name)
             return found
         value = make()
         self.note(name, value)
@@ -120,12 +128,12 @@ class Checkpoint:
 
     def fitted(self, name: str, fit: Callable[[], T], blank: Callable[[], T]) -> T:
         """Return what ``fit`` makes, an estimator or None; if it was noted, restore it in ``blank``."""
-        if name not in self._state:
+        if not self.has(name):
             model = fit()
             if self.on:
                 self.note(name, None if model is None else _learnt(model))
             return model
-        learnt = self._state[name]
+        learnt = self.recall(name)
         if learnt is None:
             return None  # type: ignore[return-value]
         model = blank()
@@ -212,6 +220,26 @@ class Checkpoint:
                     "another file."
                 )
         self._state, self.before = state, spent
+
+
+class _Part(Checkpoint):
+    """The part of a checkpoint that one of several machines has: names begin with its own."""
+
+    def __init__(self, whole: Checkpoint, name: str) -> None:
+        self._whole, self._name, self.before = whole, name, whole.before
+
+    @property
+    def path(self) -> Path | None:  # type: ignore[override]
+        return self._whole.path
+
+    def has(self, name: str) -> bool:
+        return self._whole.has(f"{self._name}, {name}")
+
+    def recall(self, name: str) -> Any:
+        return self._whole.recall(f"{self._name}, {name}")
+
+    def note(self, name: str, value: Any) -> None:
+        self._whole.note(f"{self._name}, {name}", value)
 
 
 def describe_fit(estimator: Any, data: Mapping[str, Sequence[Any]]) -> dict[str, str]:

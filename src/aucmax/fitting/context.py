@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from aucmax.fitting.checkpoint import Checkpoint, describe_fit
@@ -52,6 +52,10 @@ class Context:
     checkpoint: Checkpoint = field(default_factory=Checkpoint)
     verbose: bool = False
     status: StatusLine = field(default_factory=StatusLine)
+
+    def part(self, name: str) -> Context:
+        """Return the context of one of several machines, with its own part of the checkpoint."""
+        return replace(self, checkpoint=self.checkpoint.part(name))
 
     def say(self, text: object) -> None:
         """Report a line if the fit is verbose."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -15,8 +15,9 @@ from aucmax.distributed.dask_rows import DaskRows
 from aucmax.features.extremes import fits_float32
 from aucmax.features.landmark_map import FeatureMap, LandmarkMap
 from aucmax.fitting.attributes import EPOCHS, MAX_STEPS, intercepts, most_iterations, plain_record
+from aucmax.fitting.blend_fit import others
 from aucmax.fitting.context import Context
-from aucmax.fitting.machines import KernelMachine
+from aucmax.fitting.machines import Fitted, KernelMachine
 from aucmax.fitting.newton_fit import solve_newton
 from aucmax.fitting.problem import Problem
 from aucmax.fitting.recipe import FLOAT64_BYTES, Features, Recipe
@@ -48,10 +49,17 @@ _COVERED_ROWS = 500
 _PLANNED = 256
 
 
-def fit_kernel(
-    problem: Problem, recipe: Recipe, context: Context
-) -> tuple[KernelMachine, dict[str, Any]]:
-    """Return the kernel machine of a problem, and the learnt attributes that describe the fit."""
+def fit_machines(problem: Problem, recipes: Sequence[Recipe], context: Context) -> list[Fitted]:
+    """Fit each machine; those that a deadline leaves no time for are left out, but for the first."""
+    fits = [fit_kernel(problem, recipes[0], context)]
+    for recipe, own in others(recipes, context):
+        with suppress(TimeoutError):
+            fits.append(fit_kernel(problem, recipe, own))
+    return fits
+
+
+def fit_kernel(problem: Problem, recipe: Recipe, context: Context) -> Fitted:
+    """Fit the kernel machine of a problem."""
     scaler, rows = scaled_kernel(problem, recipe, context)
     feature_map = fit_map(rows, problem.codes, problem.weight, recipe, context)
     about = measure_coverage(rows, feature_map, problem)
@@ -63,7 +71,7 @@ def fit_kernel(
     coef, scores, more = solve(rows, feature_map.map, problem, recipe, context)
     intercept = intercepts(scores, problem, context.name)
     machine = KernelMachine(scaler, feature_map, feature_map.map.fold(coef).T, intercept)
-    return machine, {**about, **more}
+    return Fitted(machine, scores, {**about, **more})
 
 
 def scaled_kernel(problem: Problem, recipe: Recipe, context: Context) -> tuple[Any, Rows]:

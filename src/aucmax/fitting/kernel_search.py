@@ -7,7 +7,8 @@ rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
@@ -19,6 +20,7 @@ from joblib import Parallel, delayed
 
 from aucmax.features.landmark_map import LandmarkMap
 from aucmax.fitting.attributes import EPOCHS, MAX_STEPS, intercepts, most_iterations, plain
+from aucmax.fitting.blend_fit import others
 from aucmax.fitting.c_path import CPath, PathOptions, choose, recall_path, solve_path
 from aucmax.fitting.context import Context
 from aucmax.fitting.kernel_fit import (
@@ -29,7 +31,7 @@ from aucmax.fitting.kernel_fit import (
     scaled_kernel,
     sizes_of,
 )
-from aucmax.fitting.machines import KernelMachine
+from aucmax.fitting.machines import Fitted, KernelMachine
 from aucmax.fitting.problem import Fold, Problem
 from aucmax.fitting.recipe import Features, Recipe
 from aucmax.fitting.scaling import fit_scaler, scale_rows
@@ -86,10 +88,27 @@ class Search:
     n_parts: int  #: separate searches: one per fold, or one for all
 
 
+def search_machines(
+    problem: Problem, searches: Sequence[tuple[Recipe, Grid]], context: Context
+) -> tuple[list[Fitted], list[CPath]]:
+    """Search the grid of the first machine; return the machines, and the paths of the first.
+
+    C and gamma of the others stay as they were tuned. Those that there is no time for are left out.
+    """
+    first, paths = search_kernel(problem, *searches[0], context)
+    fits = [first]
+    for (recipe, grid), own in others(searches, context):
+        settled = np.array([float(recipe.settings.C or 0.0)])
+        with suppress(TimeoutError):
+            alone = replace(grid, Cs=settled, factors=np.ones(1))
+            fits.append(search_kernel(problem, recipe, alone, own)[0])
+    return fits, paths
+
+
 def search_kernel(
     problem: Problem, recipe: Recipe, grid: Grid, context: Context
-) -> tuple[KernelMachine, dict[str, Any], list[CPath]]:
-    """Return the machine at the best C and gamma, learnt attributes, and the C path of each gamma."""
+) -> tuple[Fitted, list[CPath]]:
+    """Return the machine at the best C and gamma, and the C path of each gamma."""
     scaler, rows = scaled_kernel(problem, recipe, context)
     first = fit_map(rows, problem.codes, problem.weight, recipe, context)
     gammas = first.gamma_ * grid.factors
@@ -111,7 +130,7 @@ def search_kernel(
     intercept = intercepts(scores, problem, context.name)
     about["held_out_scores_"] = problem.pool(paths[gamma].held_out[C], scores, intercept)
     about |= {"C_": float(grid.Cs[C]), "gamma_": float(gammas[gamma]), "gammas_": gammas}
-    return KernelMachine(scaler, best, coef, intercept), about, paths
+    return Fitted(KernelMachine(scaler, best, coef, intercept), scores, about), paths
 
 
 def score_rows(rows: Rows, feature_map: Features, coef: Array) -> Array:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -47,6 +48,41 @@ class KernelMachine:
     def importances(self) -> Array:
         """Return each column's share of the mean squared gradient at the landmarks."""
         return gradient_shares(self, self.feature_map.landmarks_)
+
+
+class Fitted(NamedTuple):
+    """A machine, its scores (n, k) of the training rows, and learnt attributes."""
+
+    machine: KernelMachine
+    scores: Array
+    about: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Blend:
+    """Scores of several kernel machines, added up with weights."""
+
+    machines: Sequence[KernelMachine]
+    weights: Array
+    intercept: Array
+
+    def scores(self, rows: Rows) -> Array:
+        """Return scores (n, k) before the threshold."""
+        return add_up([machine.scores(rows) for machine in self.machines], self.weights)
+
+    def importances(self) -> Array:
+        """Return the mean of the machines' importances by their weights."""
+        return add_up([machine.importances() for machine in self.machines], self.weights)
+
+
+def add_up(parts: Sequence[Array], weights: Array) -> Array:
+    """Return the sum of arrays times weights; a single array as it is."""
+    if len(parts) == 1:
+        return parts[0]
+    total: Array = sum(
+        weight * part.astype(np.float64) for part, weight in zip(parts, weights, strict=True)
+    )
+    return total
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from aucmax.features.metric import stretch, unstretch
 from aucmax.features.scalers import MetricScaler, QuantileScaler
-from aucmax.fitting.machines import KernelMachine, LinearMachine, SupportMachine
+from aucmax.fitting.machines import Blend, KernelMachine, LinearMachine, SupportMachine, add_up
 from aucmax.fitting.scaling import scale_rows
 from aucmax.inspection.table_columns import Columns, columns_of, landmark_rows
 from aucmax.rows.interface import as_rows, dense
@@ -158,7 +158,7 @@ def explain_features(
 ) -> Explanation:
     """Explain checked rows of features (n, d) by a classifier; ``values`` are those of the columns."""
     machine = getattr(model, "machine_", None)
-    if not isinstance(machine, KernelMachine | SupportMachine | LinearMachine):
+    if not isinstance(machine, KernelMachine | SupportMachine | LinearMachine | Blend):
         raise ValueError(
             f"There are no contributions for {type(model).__name__}, only for classifiers of this "
             "package."
@@ -171,7 +171,7 @@ def explain_features(
         np.asarray(model.decision_function(each)).reshape(each.shape[0], -1)[:, score]
         for each in (rows, reference)
     )
-    parts = _contributions(machine, getattr(model, "scaler_", None), rows, reference, score)
+    parts = _contributions(machine, rows, reference, score)
     contributions = parts @ columns.membership
     missed = np.abs(contributions.sum(axis=1) - (scores - start_score[0]))
     error = float(missed.max(initial=0.0))
@@ -217,8 +217,11 @@ def _mean_row(model: Any) -> np.ndarray:
     return landmark_rows(model).astype(np.float64).mean(axis=0)[None]
 
 
-def _contributions(machine: Any, scaler: Any, rows: Any, reference: Any, score: int) -> np.ndarray:
+def _contributions(machine: Any, rows: Any, reference: Any, score: int) -> np.ndarray:
     """Return the contribution of each feature to the score of each row."""
+    if isinstance(machine, Blend):
+        own = [_contributions(each, rows, reference, score) for each in machine.machines]
+        return add_up(own, machine.weights)
     out = np.empty(rows.shape)
     if isinstance(machine, LinearMachine):
         start = dense(reference)[0]
@@ -228,6 +231,7 @@ def _contributions(machine: Any, scaler: Any, rows: Any, reference: Any, score: 
 
         over_blocks(work, rows.shape[0], 16 * rows.shape[1])
         return out
+    scaler = machine.scaler
     metric = scaler.metric if isinstance(scaler, MetricScaler) else None
     plain = scaler.scaler if isinstance(scaler, MetricScaler) else scaler
     scaled, first = (scale_rows(plain, as_rows(each))[:] for each in (rows, reference))

@@ -18,7 +18,7 @@ from sklearn.utils.sparsefuncs import mean_variance_axis
 
 from aucmax.features.metric import unstretch
 from aucmax.features.scalers import MetricScaler
-from aucmax.fitting.machines import KernelMachine, LinearMachine, SupportMachine
+from aucmax.fitting.machines import Blend, KernelMachine, LinearMachine, SupportMachine, add_up
 from aucmax.fitting.scaling import scale_rows
 from aucmax.inspection.table_columns import unwrap
 from aucmax.metrics import roc_auc
@@ -26,6 +26,9 @@ from aucmax.rows.interface import as_rows, dense, is_sparse
 from aucmax.rows.validation import check_labels, check_weight
 from aucmax.runtime.parameters import COUNT, check_value
 from aucmax.runtime.threads import over_blocks
+
+#: From a block of rows to the gradients (m, d) of each score there.
+Gradient = Callable[[slice], Sequence[np.ndarray]]
 
 __all__ = ["Importance", "mean_squared_gradient", "permutation_importance"]
 
@@ -102,15 +105,15 @@ def mean_squared_gradient(model: Any, X: Any = None, *, sample_weight: Any = Non
 
 def _squared_gradients(fitted: Any, X: Any, membership: Any) -> np.ndarray:
     """Return the squared derivative of the score by each column of the table, for each row."""
-    gradient, rows = _gradient(fitted, X)
-    squares = np.empty((rows.shape[0], membership.shape[1]))
+    gradient = _gradient(fitted, X)
+    squares = np.empty((X.shape[0], membership.shape[1]))
 
     def work(block: slice) -> None:
-        by_class = gradient(dense(rows[block]))
+        by_class = gradient(block)
         squares[block] = np.mean([each**2 for each in by_class], axis=0) @ membership
 
-    width = int(getattr(fitted, "dual_coef_", rows).shape[1])
-    over_blocks(work, rows.shape[0], 8 * (4 * rows.shape[1] + 3 * width))
+    width = int(getattr(fitted, "dual_coef_", X).shape[1])
+    over_blocks(work, X.shape[0], 8 * (4 * X.shape[1] + 3 * width))
     return squares
 
 
@@ -189,22 +192,35 @@ def _check_shuffled(model: Any, X: Any, rows: Any, y: Any) -> np.ndarray:
     return np.asarray(np.asarray(y) == getattr(model, "positive_label_", classes[1]))
 
 
-def _gradient(model: Any, X: Any) -> tuple[Callable[[np.ndarray], Sequence[np.ndarray]], Any]:
-    """Return a function from dense rows (m, d) to the gradients (m, d) of each score, and its rows."""
+def _gradient(model: Any, X: Any) -> Gradient:
+    """Return a function from blocks of rows to the gradients (m, d) of each score."""
     machine, scaler = getattr(model, "machine_", None), getattr(model, "scaler_", None)
     if isinstance(machine, LinearMachine):
-        unit = _deviation(X) if scaler is None else scaler.scale_
-        return lambda Z: [np.broadcast_to(each * unit, Z.shape) for each in machine.coef], X
-    if not isinstance(machine, KernelMachine | SupportMachine):
+        slopes = machine.coef * (_deviation(X) if scaler is None else scaler.scale_)
+        return lambda block: [np.broadcast_to(each, X[block].shape) for each in slopes]
+    if not isinstance(machine, KernelMachine | SupportMachine | Blend):
         raise ValueError(
             f"There is no gradient for {type(model).__name__}, only for classifiers of this package. "
             "Use permutation_importance."
         )
+    return _kernel_gradient(machine, X)
+
+
+def _kernel_gradient(machine: KernelMachine | SupportMachine | Blend, X: Any) -> Gradient:
+    if isinstance(machine, Blend):
+        own = [_kernel_gradient(each, X) for each in machine.machines]
+        return lambda block: [
+            add_up(of_score, machine.weights)
+            for of_score in zip(*(each(block) for each in own), strict=True)
+        ]
+    scaler = machine.scaler
     metric = scaler.metric if isinstance(scaler, MetricScaler) else None
     plain = scaler.scaler if isinstance(scaler, MetricScaler) else scaler
     unit = _deviation(X) if plain is None else 1.0
     rows = scale_rows(scaler, as_rows(X))[:]
-    return lambda Z: [unit * unstretch(each, metric) for each in machine.gradients(Z)], rows
+    return lambda block: [
+        unit * unstretch(each, metric) for each in machine.gradients(dense(rows[block]))
+    ]
 
 
 def _deviation(X: Any) -> np.ndarray:

@@ -106,7 +106,8 @@ class Plan:
 
     ``place`` is where kernel values are kept and ``rivals`` are the other places with room for them;
     ``room`` rows may be copied to memory in addition. ``passes`` are expected; ``tuning`` is the
-    estimated time of trials before the fit, in seconds.
+    estimated time of trials before the fit, in seconds. At most ``machines`` are fitted one after the
+    other; sizes are those of the largest.
     """
 
     sizes: Sizes
@@ -116,11 +117,12 @@ class Plan:
     room: int = 0
     passes: int = EXPECTED_PASSES
     tuning: float = 0.0
+    machines: int = 1
 
     @property
     def seconds(self) -> float:
         """The estimated time of the whole fit."""
-        return self.tuning + self.place.total(self.passes)
+        return self.tuning + self.machines * self.place.total(self.passes)
 
     @property
     def cost(self) -> float:
@@ -142,6 +144,8 @@ class Plan:
             f"A pass takes about {_duration(self.place.per_pass)}, and setting up with {self.passes:,} "
             f"passes about {_duration(passes)}.",
         ]
+        if self.machines > 1:
+            lines.append(f"Up to {self.machines} machines are fitted and blended.")
         if self.tuning:
             lines.append(
                 f"Tuning before that takes about {_duration(self.tuning)}; the whole fit about "

@@ -216,6 +216,7 @@ def _without_projections(model: Any) -> Any:
         slim.model_ = _without_projections(model.model_)
     elif hasattr(model, "feature_map_"):
         slim.feature_map_ = without_projections(model.feature_map_)
+        slim.parts_ = [_without_projections(part) for part in getattr(model, "parts_", [])]
     return slim
 
 

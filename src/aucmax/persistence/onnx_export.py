@@ -283,6 +283,7 @@ def _in_double(model: Any) -> Any:
     twin = deepcopy(model)
     parts = _steps(twin)
     parts += [part.model_ for part in parts if hasattr(part, "model_")]
+    parts += [other for part in parts for other in getattr(part, "parts_", [])]  # of a blend
     parts += [part.feature_map_ for part in parts if hasattr(part, "feature_map_")]
     for part in parts:
         for name in ("landmarks_", "frequencies_", "offsets_", "support_rows_"):

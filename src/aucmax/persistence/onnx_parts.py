@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from aucmax.features.fourier import FourierFeatures, FourierMap
 from aucmax.features.kernels import KernelSpec
 from aucmax.features.nystroem import NystroemFeatures
 from aucmax.features.scalers import MetricScaler, QuantileScaler
-from aucmax.fitting.machines import KernelMachine, LinearMachine, SupportMachine
+from aucmax.fitting.machines import Blend, KernelMachine, LinearMachine, SupportMachine
 from aucmax.metrics.calibration import SIGMOID_END, TILT, IsotonicCalibrator, SigmoidCalibrator
 from aucmax.persistence.onnx_graph import Graph, OnnxError
 from aucmax.rows.interface import dense
@@ -221,23 +222,32 @@ def score_of(graph: Graph, model: Any, value: Any) -> str:
     if hasattr(model, "preprocessor_") and hasattr(model, "model_"):
         return score_of(graph, model.model_, transformed(graph, model.preprocessor_, value))
     machine = getattr(model, "machine_", None)
-    if isinstance(machine, LinearMachine):
-        score = graph.add("MatMul", value, machine.coef.T)
-    elif isinstance(machine, SupportMachine):
-        rows, coef = _scaled(graph, machine.scaler, value), machine.dual_coef.T
-        score = _kernel_product(graph, machine.spec, rows, machine.support_rows, coef)
-    elif isinstance(machine, KernelMachine):
-        rows, coef = _scaled(graph, machine.scaler, value), machine.dual_coef.T
-        fitted = machine.feature_map.kernel_map
-        if isinstance(fitted, FourierMap):
-            score = graph.add("MatMul", _waves(graph, fitted, rows), coef)
-        else:
-            score = _kernel_product(graph, fitted.spec, rows, fitted.landmarks, coef)
-    else:
+    if not isinstance(machine, LinearMachine | SupportMachine | KernelMachine | Blend):
         raise OnnxError(
             f"to_onnx takes a classifier of aucmax, or a pipeline of one; got {type(model).__name__}."
         )
-    return graph.add("Add", score, model.intercept_)
+    return graph.add("Add", _machine_score(graph, machine, value), model.intercept_)
+
+
+def _machine_score(
+    graph: Graph, machine: LinearMachine | SupportMachine | KernelMachine | Blend, value: Any
+) -> str:
+    """Return the scores (n, k) of a machine before the threshold."""
+    if isinstance(machine, LinearMachine):
+        return graph.add("MatMul", value, machine.coef.T)
+    if isinstance(machine, Blend):
+        terms = [
+            graph.add("Mul", _machine_score(graph, each, value), float(weight))
+            for each, weight in zip(machine.machines, machine.weights, strict=True)
+        ]
+        return reduce(partial(graph.add, "Add"), terms)
+    rows, coef = _scaled(graph, machine.scaler, value), machine.dual_coef.T
+    if isinstance(machine, SupportMachine):
+        return _kernel_product(graph, machine.spec, rows, machine.support_rows, coef)
+    fitted = machine.feature_map.kernel_map
+    if isinstance(fitted, FourierMap):
+        return graph.add("MatMul", _waves(graph, fitted, rows), coef)
+    return _kernel_product(graph, fitted.spec, rows, fitted.landmarks, coef)
 
 
 def _waves(graph: Graph, fitted: FourierMap, rows: str) -> str:

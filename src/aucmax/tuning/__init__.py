@@ -22,6 +22,9 @@ cannot be told apart. A metric is learnt from training rows and compared on held
 is learnt from the whole sample, with as many rounds as were found to help. In step 6 it is the same for
 all candidates, so it does not matter there that some of its rows are held out.
 
+From an effort of 2 on, machines that differ from the one found are tuned by steps 1 to 5, and their
+scores are blended with weights: see ``blend``.
+
 An effort below 1 means fewer rows and landmarks in the trials; below 0.5 steps 5 to 7 are left out,
 with one round of the metric. A deadline ends the trials with the best so far.
 """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,7 @@ from aucmax.rows.interface import ArrayRows, Block, Rows, is_sparse
 from aucmax.runtime.deadline import Deadline, OutOfTimeError
 from aucmax.runtime.memory import Budget
 from aucmax.runtime.parameters import warn_user
+from aucmax.tuning.blend import blend_weights, machines_within, variants
 from aucmax.tuning.effort import most_landmarks, tuning_seconds
 from aucmax.tuning.trial_rows import (
     MOST_TRIED,
@@ -36,9 +37,12 @@ from aucmax.tuning.trial_rows import (
     wide_rows,
 )
 from aucmax.tuning.trials import MetricRound, TrialKernel, repeat_rounds
-from aucmax.tuning.tuner import PAPER, Limits, tune
+from aucmax.tuning.tuner import ALMOST_PERFECT, PAPER, Limits, Tuned, tune
 
-__all__ = ["PAPER", "UNTRIED", "Asked", "Resolved", "relearn_metric", "resolve", "seconds_of_tuning"]
+__all__ = [
+    "PAPER", "UNTRIED", "Asked", "Machine", "Resolved", "most_machines", "relearn_metric", "resolve",
+    "seconds_of_tuning",
+]  # fmt: skip
 
 Array = npt.NDArray[Any]
 
@@ -123,38 +127,72 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Resolved:
-    """A recipe with nothing left open, records of trials, and the rounds of the learnt metric."""
+class Machine:
+    """What one machine of a fit is made by: a recipe with nothing left open.
+
+    ``rounds`` are those of the learnt metric, and ``weight`` is that of its scores.
+    """
 
     recipe: Recipe
-    trials: list[dict[str, Any]]
     rounds: list[MetricRound]
+    weight: float = 1.0
+
+
+@dataclass(frozen=True)
+class Resolved:
+    """The machines of a fit, one or the several of a blend, and records of trials."""
+
+    machines: list[Machine]
+    trials: list[dict[str, Any]]
+
+    @property
+    def first(self) -> Machine:
+        return self.machines[0]
+
+
+class Found(NamedTuple):
+    """Settings of one machine, the rounds of its metric, and the weight of its scores."""
+
+    settings: Settings
+    rounds: list[MetricRound]
+    weight: float = 1.0
 
 
 def resolve(problem: Problem, asked: Asked, context: Context) -> Resolved:
     """Fill in what is left at "auto"; a resumed fit reuses what was found before."""
     known = context.checkpoint.recall("settings")
     if known is None:
-        settings, trials, rounds = _resolve(problem, asked, context)
-        known = vars(settings), trials, [each.plain() for each in rounds]
+        machines, trials = _resolve(problem, asked, context)
+        plain = [
+            (vars(each.settings), [one.plain() for one in each.rounds], each.weight)
+            for each in machines
+        ]
+        known = plain, trials
         context.checkpoint.note("settings", known)
-    settings, trials, rounds = known
-    recipe = replace(asked.recipe, settings=Settings(**settings))
-    return Resolved(recipe, list(trials), [MetricRound.of_plain(each) for each in rounds])
+    plain, trials = known
+    found = [
+        Machine(
+            replace(asked.recipe, settings=Settings(**settings)),
+            [MetricRound.of_plain(each) for each in rounds],
+            float(weight),
+        )
+        for settings, rounds, weight in plain
+    ]
+    return Resolved(found, list(trials))
 
 
 def _resolve(
     problem: Problem, asked: Asked, context: Context
-) -> tuple[Settings, list[dict[str, Any]], list[MetricRound]]:
+) -> tuple[list[Found], list[dict[str, Any]]]:
     rows, settings = problem.rows, asked.settings
     if not asked.needs_trials(rows):
-        return settings.filled(PLAIN if asked.preset is None else PAPER), [], []
+        return [Found(settings.filled(PLAIN if asked.preset is None else PAPER), [])], []
     room = trial_room(rows, context.memory)
     why = too_few(problem.codes, room, _dense_columns(rows))
     if why is not None:
         text = f'There are no trials for "auto", and no metric is learnt: {why}.'
         (warn_user if asked.metric in ("learned", "full") else context.say)(text)
-        return settings.filled(UNTRIED), [], []
+        return [Found(settings.filled(UNTRIED), [])], []
     make = partial(_trial_sample, problem, asked, context)
     sample = make()
     effort, deadline = asked.real_effort, context.deadline
@@ -169,21 +207,73 @@ def _resolve(
         (lambda scalings: make(scalings, wide)) if many else None,
         deadline.part(_TUNING_SHARE),
         rows.shape[0],
-        partial(_affordable, rows.shape[0], deadline) if deadline.limited else None,
+        partial(_affordable, machines_within(effort) * rows.shape[0], deadline)
+        if deadline.limited
+        else None,
     )
     metric = metric_kind(asked, rows)
     try:
-        return tune(sample, settings, asked.kernel, metric, limits, context.seed, context.status)
+        found = tune(sample, settings, asked.kernel, metric, limits, context.seed, context.status)
+        return _blended(found, sample, asked, metric, limits, context)
     except OutOfTimeError:
         warn_user(
             f'time_budget={asked.time_budget:g} s leaves no time to tune what is "auto": the '
             "settings for very few rows are used. Allow more time, or set C and gamma."
         )
-        return settings.filled(replace(UNTRIED, n_landmarks=_LEAST_LANDMARKS)), [], []
+        return [Found(settings.filled(replace(UNTRIED, n_landmarks=_LEAST_LANDMARKS)), [])], []
+
+
+def _blended(
+    found: Tuned, sample: Sample, asked: Asked, metric: str | None, limits: Limits, context: Context
+) -> tuple[list[Found], list[dict[str, Any]]]:
+    """Tune machines that differ from the one found, as many as the effort allows, and weigh them all.
+
+    Each of the others has the landmarks of an effort of 1, and is tuned on the first sample alone.
+    """
+    alone, trials = [Found(found.settings, found.rounds)], found.records
+    if found.result is None or found.result.auc > ALMOST_PERFECT:
+        return alone, trials
+    n_rows, n_columns = limits.fit_rows, next(iter(sample.rows.values())).shape[1]
+    limits = replace(
+        limits,
+        most_landmarks=min(limits.most_landmarks, most_landmarks(n_rows, n_columns, 1.0)),
+        most_with_second=min(
+            limits.most_with_second, most_landmarks(n_rows, n_columns, 1.0, second_kernel=True)
+        ),
+        widen=None,
+    )
+    made = [found]
+    for variant in variants(found.settings, asked.settings, sample):
+        if len(made) == machines_within(asked.real_effort):
+            break
+        fixed = replace(asked.settings, standardize=variant.standardize, kernel=variant.kernel)
+        one = replace(sample, rows={variant.standardize: sample.rows[variant.standardize]})
+        kernel = replace(asked.kernel, name=variant.kernel or asked.kernel.name)
+        own = metric if variant.metric else None
+        try:
+            other = tune(one, fixed, kernel, own, limits, context.seed, context.status)
+        except OutOfTimeError:
+            break
+        made.append(other)
+        trials += [{**each, "what": f"{variant.what}: {each['what']}"} for each in other.records]
+    if len(made) == 1:
+        return alone, trials
+    held = [each.result.held for each in made if each.result is not None]
+    weights, auc = blend_weights(held, sample)
+    machines = [
+        Found(each.settings, each.rounds, float(weight))
+        for each, weight in zip(made, weights, strict=True)
+        if weight > 0
+    ]
+    kept = len(machines) > 1
+    what = f"a blend of {len(machines)} machines" if kept else "a blend"
+    record = {"what": what, "auc": auc, "C": found.result.C, "gamma": found.result.gamma, "kept": kept}
+    context.say(f"{what}: AUC {auc:.4f} on held-out rows{'' if kept else ', not kept'}")
+    return machines, [*trials, record]
 
 
 def relearn_metric(
-    problem: Problem, asked: Asked, resolved: Resolved, context: Context, fold: Fold
+    problem: Problem, asked: Asked, machine: Machine, context: Context, fold: Fold
 ) -> Array | None:
     """Learn the metric of a fold's training rows, with the settings found, by as many rounds."""
     present = np.flatnonzero(fold.weight)
@@ -194,10 +284,10 @@ def relearn_metric(
         weight=fold.weight[present],
     )
     # The rounds are those of the first kernel, whether or not a second one was added.
-    settings = replace(resolved.recipe.settings, kernel=asked.kernel.name, metric=None)
+    settings = replace(machine.recipe.settings, kernel=asked.kernel.name, metric=None)
     sample = _trial_sample(own, asked, context, [settings.standardize])
     kind = str(metric_kind(asked, problem.rows))
-    return repeat_rounds(sample, settings, resolved.rounds, kind, asked.kernel, context.seed)
+    return repeat_rounds(sample, settings, machine.rounds, kind, asked.kernel, context.seed)
 
 
 def metric_kind(asked: Asked, rows: Rows) -> str | None:
@@ -234,21 +324,26 @@ def most_with_second_kernel(rows: Rows, asked: Asked, memory: Budget) -> int:
     return most
 
 
+def most_machines(rows: Rows, asked: Asked) -> int:
+    """Return the most machines that a fit may blend."""
+    return machines_within(asked.real_effort) if asked.needs_trials(rows) else 1
+
+
 def seconds_of_tuning(rows: Rows, asked: Asked) -> float:
     """Return about how long trials will take, at most half of a time budget."""
     if not asked.needs_trials(rows):
         return 0.0
     effort = asked.real_effort
-    seconds = tuning_seconds(*rows.shape, effort, effort < _BRIEF)
+    seconds = machines_within(effort) * tuning_seconds(*rows.shape, effort, effort < _BRIEF)
     limit = np.inf if asked.time_budget is None else _TUNING_SHARE * asked.time_budget
     return min(seconds, limit)
 
 
 def _affordable(n_rows: int, deadline: Deadline, seconds_per_value: float) -> int:
-    """Return the most landmarks whose fit ends in time on this machine as busy as it is.
+    """Return the most landmarks whose fits end in time on this machine as busy as it is.
 
-    A fit to all rows takes about as long per kernel value as a search over C and gamma in the trials;
-    half of the time is left in reserve.
+    ``n_rows`` are those of all fits together. A fit to all rows takes about as long per kernel value as
+    a search over C and gamma in the trials; half of the time is left in reserve.
     """
     if not seconds_per_value:
         return AUTO_LANDMARKS

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -84,6 +84,7 @@ class Result:
     auc: float
     placements: list[list[Placements]]  # by fold and class
     coef: list[Array]
+    held: list[Array] = field(default_factory=list)  #: by fold, scores (m, k) of its held-out rows
 
     def gains_on(self, other: Result) -> bool:
         """Return whether this result is better by an amount that matters."""
@@ -203,6 +204,7 @@ class Candidate:
                 float(np.mean([self._auc(s, t) for s, t in zip(scores, tests, strict=True)])),
                 [self._placements(s, t) for s, t in zip(scores, tests, strict=True)],
                 coef,
+                [own[test] for own, test in zip(scores, tests, strict=True)],
             )
         return self._known[gamma, C]
 

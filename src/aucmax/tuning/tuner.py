@@ -38,7 +38,7 @@ Search = Callable[[Candidate, Any], Result]
 _WORTH_DOUBLING, _NEXT_GAIN = 0.02, 0.6
 
 #: Above this AUC on held-out rows, a second kernel and twice the work are not worth a trial.
-_ALMOST_PERFECT = 0.9998
+ALMOST_PERFECT = 0.9998
 
 #: The paper's C, and its gamma as a multiple of the distance rule.
 PAPER_C, PAPER_GAMMA = 10.0, 0.5
@@ -102,8 +102,8 @@ def tune(
     limits: Limits,
     seed: int = 0,
     status: StatusLine | None = None,
-) -> tuple[Settings, list[dict[str, Any]], list[MetricRound]]:
-    """Choose what is open in ``fixed`` by trials; return it, trial records and rounds of the metric.
+) -> Tuned:
+    """Choose what is open in ``fixed`` by trials.
 
     ``metric`` is None, "diagonal" or "full". Scalings are tried in the order of ``sample.rows``. Raises
     :class:`OutOfTimeError` if time is over before the first result.
@@ -132,7 +132,20 @@ def tune(
         tuner.keep_metric()
     if limits.affordable is not None and fixed.n_landmarks is None:
         tuner.count = min(tuner.count, limits.affordable(tuner.seconds_per_value))
-    return tuner.chosen(), tuner.records, tuner.rounds
+    on_sample = tuner.best if tuner.sample is sample else tuner.on_sample
+    return Tuned(tuner.chosen(), tuner.records, tuner.rounds, on_sample)
+
+
+class Tuned(NamedTuple):
+    """What tuning found: settings, records of trials, and the rounds of the metric.
+
+    ``result`` is the best on the first sample; None if the settings were found on more rows only.
+    """
+
+    settings: Settings
+    records: list[dict[str, Any]]
+    rounds: list[MetricRound]
+    result: Result | None
 
 
 class Step(NamedTuple):
@@ -175,6 +188,7 @@ class Tuner:
         self.learnt: Array | None = None
         self.records: list[dict[str, Any]] = []
         self.rounds: list[MetricRound] = []
+        self.on_sample: Result | None = None  # the best on the first sample, once there is another
         settings = replace(fixed, standardize=next(iter(sample.rows)), n_landmarks=self.first)
         began = time.monotonic()
         self.candidate, self.best = self._try(settings, self.plain, climbing.from_rules, None)
@@ -258,7 +272,7 @@ class Tuner:
         """
         if self.metric == "full":  # directions are rotated, and a laplacian goes by columns
             return
-        if self.best.auc > _ALMOST_PERFECT:
+        if self.best.auc > ALMOST_PERFECT:
             return
         settings = self.candidate.settings
         room = 2 * (settings.n_landmarks or FIRST_LANDMARKS) <= self.sample.most_values
@@ -286,6 +300,7 @@ class Tuner:
         scaling = self.candidate.settings.standardize
         plain = [True] if True in self.sample.rows else []  # for the paper's settings
         wide = limits.widen(list(dict.fromkeys([scaling, *plain])))
+        self.on_sample = self.best
         self.sample = wide
         tried = limits.most_tried // (2 if self.second_kernel else 1)
         count = min(asked.n_landmarks or tried, tried, wide.most_landmarks)
@@ -317,6 +332,7 @@ class Tuner:
         if kept:
             self.candidate, self.best, self.learnt, self.rounds = other, result, None, []
             self.second_kernel = False
+            self.on_sample = None
 
     def chosen(self) -> Settings:
         """Return the settings found."""
