@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 
 import numpy as np
+import polars as pl
 import pytest
 from sklearn.base import clone
 from sklearn.datasets import make_classification
@@ -18,6 +19,7 @@ from aucmax import (
     save_model,
     to_onnx,
 )
+from aucmax.cli import main
 from aucmax.fitting import kernel_fit
 from aucmax.fitting.context import Context
 from aucmax.fitting.machines import Blend
@@ -324,3 +326,22 @@ def test_the_plan_counts_machines():
     assert plan.machines == 4
     assert "Up to 4 machines are fitted and blended." in str(plan)
     assert KernelAUCClassifier(effort=4, preset="paper").plan(X).machines == 1
+
+
+def test_train_says_how_many_machines_there_are(fitted, tmp_path, capsys, monkeypatch):
+    _, X, y = fitted
+    names = [f"c{i}" for i in range(X.shape[1])]
+    table = pl.DataFrame(X, schema=names).with_columns(pl.Series("label", y))
+    table.write_csv(tmp_path / "table.csv")
+    model = tmp_path / "table.aucmax"
+    options = ["--effort", "3", "--landmarks", "60", "-o", str(model)]
+    command = ["aucmax", "train", str(tmp_path / "table.csv"), "--target", "label", *options]
+    monkeypatch.setattr("sys.argv", command)
+    main()
+    out = capsys.readouterr().out
+    loaded = load_model(model)
+    count = loaded.model_.weights_.size
+    assert ("machines blended" in out) == (count > 1)
+    found = loaded.explain(table.head(5))
+    moved = found.scores - found.reference_score
+    np.testing.assert_allclose(found.contributions.sum(axis=1), moved, atol=1e-6)
