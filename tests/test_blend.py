@@ -344,4 +344,4 @@ def test_train_says_how_many_machines_there_are(fitted, tmp_path, capsys, monkey
     assert ("machines blended" in out) == (count > 1)
     found = loaded.explain(table.head(5))
     moved = found.scores - found.reference_score
-    np.testing.assert_allclose(found.contributions.sum(axis=1), moved, atol=1e-6)
+    np.testing.assert_allclose(found.contributions.sum(axis=1), moved, atol=1e-4)  # float32
