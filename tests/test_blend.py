@@ -93,7 +93,9 @@ def test_a_useless_machine_has_no_weight(two, useless):
     }[useless]
     weights, auc = blend_weights([held_by(each, sample) for each in (other, scores[0])], sample)
     assert auc >= mean_auc(scores[0], sample)
-    assert weights[0] == 0.0 or useless == "noise"
+    assert weights[1] > 0.0
+    if useless != "noise":  # which may rank a few rows better by chance
+        assert weights[0] == 0.0
 
 
 def test_constant_scores_leave_the_first_machine():
@@ -328,11 +330,11 @@ def test_the_plan_counts_machines():
     assert KernelAUCClassifier(effort=4, preset="paper").plan(X).machines == 1
 
 
-def test_train_says_how_many_machines_there_are(fitted, tmp_path, capsys, monkeypatch):
-    _, X, y = fitted
+def test_train_says_how_many_machines_there_are(tmp_path, capsys, monkeypatch):
+    X, y = table(seed=3)
     names = [f"c{i}" for i in range(X.shape[1])]
-    table = pl.DataFrame(X, schema=names).with_columns(pl.Series("label", y))
-    table.write_csv(tmp_path / "table.csv")
+    frame = pl.DataFrame(X, schema=names).with_columns(pl.Series("label", y))
+    frame.write_csv(tmp_path / "table.csv")
     model = tmp_path / "table.aucmax"
     options = ["--effort", "3", "--landmarks", "60", "-o", str(model)]
     command = ["aucmax", "train", str(tmp_path / "table.csv"), "--target", "label", *options]
@@ -340,8 +342,8 @@ def test_train_says_how_many_machines_there_are(fitted, tmp_path, capsys, monkey
     main()
     out = capsys.readouterr().out
     loaded = load_model(model)
-    count = loaded.model_.weights_.size
-    assert ("machines blended" in out) == (count > 1)
-    found = loaded.explain(table.head(5))
+    assert loaded.model_.parts_, "the table is chosen so that a blend is kept"
+    assert "machines blended" in out
+    found = loaded.explain(frame.head(5))
     moved = found.scores - found.reference_score
     np.testing.assert_allclose(found.contributions.sum(axis=1), moved, atol=1e-4)  # float32

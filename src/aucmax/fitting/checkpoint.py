@@ -14,6 +14,7 @@ import threading
 import time
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import copy
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -74,6 +75,7 @@ class Checkpoint:
         self.path = None if path is None else Path(path)
         self._fit, self._lock = dict(fit or {}), threading.Lock()
         self._state: dict[str, Any] = {}
+        self._whole, self._prefix = self, ""  # what this is a part of, and how its names begin there
         self.before, self._began = 0.0, time.monotonic()  # seconds that earlier runs have spent
         self._next, self._warned = 0.0, False
         if self.path is None:
@@ -90,28 +92,31 @@ class Checkpoint:
     @property
     def on(self) -> bool:
         """Whether there is a file."""
-        return self.path is not None
+        return self._whole.path is not None
 
     def has(self, name: str) -> bool:
         """Return whether something was noted under a name."""
-        return name in self._state
+        return self._prefix + name in self._state
 
     def recall(self, name: str) -> Any:
         """Return what was noted under a name, or None."""
-        return self._state.get(name)
+        return self._state.get(self._prefix + name)
 
     def note(self, name: str, value: Any) -> None:
         """Note plain data and arrays, which must not change afterwards; write if it is time to."""
-        with self._lock:
-            if self.path is None:
+        whole = self._whole
+        with whole._lock:
+            if whole.path is None:
                 return
-            self._state[name] = value
-            if time.monotonic() >= self._next:
-                self._write_or_warn()
+            whole._state[self._prefix + name] = value
+            if time.monotonic() >= whole._next:
+                whole._write_or_warn()
 
     def part(self, name: str) -> Checkpoint:
-        """Return a view of this checkpoint under whose names this one goes before each."""
-        return _Part(self, name)
+        """Return the same checkpoint for one of several machines, whose names begin with its own."""
+        own = copy(self)
+        own._prefix = f"{self._prefix}{name}, "
+        return own
 
     def hook(self, name: str) -> Callable[[Any], None] | None:
         """Return a function that notes a solver's state under a name; None without a file."""
@@ -220,26 +225,6 @@ class Checkpoint:
                     "another file."
                 )
         self._state, self.before = state, spent
-
-
-class _Part(Checkpoint):
-    """The part of a checkpoint that one of several machines has: names begin with its own."""
-
-    def __init__(self, whole: Checkpoint, name: str) -> None:
-        self._whole, self._name, self.before = whole, name, whole.before
-
-    @property
-    def path(self) -> Path | None:  # type: ignore[override]
-        return self._whole.path
-
-    def has(self, name: str) -> bool:
-        return self._whole.has(f"{self._name}, {name}")
-
-    def recall(self, name: str) -> Any:
-        return self._whole.recall(f"{self._name}, {name}")
-
-    def note(self, name: str, value: Any) -> None:
-        self._whole.note(f"{self._name}, {name}", value)
 
 
 def describe_fit(estimator: Any, data: Mapping[str, Sequence[Any]]) -> dict[str, str]:

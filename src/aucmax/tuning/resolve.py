@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -120,22 +121,34 @@ class Asked:
 
     def untried(self) -> Recipe:
         """Return the recipe without trials."""
-        return self._filled(UNTRIED if self.preset is None else PAPER)
+        return self.filled(UNTRIED if self.preset is None else PAPER)
 
-    def _filled(self, settings: Settings) -> Recipe:
+    def filled(self, settings: Settings) -> Recipe:
+        """Return the recipe with these settings wherever one is open."""
         return replace(self.recipe, settings=self.settings.filled(settings))
 
 
 @dataclass(frozen=True)
 class Machine:
-    """What one machine of a fit is made by: a recipe with nothing left open.
+    """The recipe of one machine of a fit, with nothing left open.
 
     ``rounds`` are those of the learnt metric, and ``weight`` is that of its scores.
     """
 
     recipe: Recipe
-    rounds: list[MetricRound]
+    rounds: Sequence[MetricRound] = ()
     weight: float = 1.0
+
+    def plain(self) -> list[Any]:
+        """Return plain data, which a checkpoint holds."""
+        return [vars(self.recipe.settings), [each.plain() for each in self.rounds], self.weight]
+
+    @classmethod
+    def of_plain(cls, plain: Sequence[Any], recipe: Recipe) -> Machine:
+        """Return the machine that :meth:`plain` was called on; ``recipe`` has all but the settings."""
+        settings, rounds, weight = plain
+        own = replace(recipe, settings=Settings(**settings))
+        return cls(own, [MetricRound.of_plain(each) for each in rounds], float(weight))
 
 
 @dataclass(frozen=True)
@@ -150,49 +163,29 @@ class Resolved:
         return self.machines[0]
 
 
-class Found(NamedTuple):
-    """Settings of one machine, the rounds of its metric, and the weight of its scores."""
-
-    settings: Settings
-    rounds: list[MetricRound]
-    weight: float = 1.0
-
-
 def resolve(problem: Problem, asked: Asked, context: Context) -> Resolved:
     """Fill in what is left at "auto"; a resumed fit reuses what was found before."""
     known = context.checkpoint.recall("settings")
     if known is None:
         machines, trials = _resolve(problem, asked, context)
-        plain = [
-            (vars(each.settings), [one.plain() for one in each.rounds], each.weight)
-            for each in machines
-        ]
-        known = plain, trials
+        known = [each.plain() for each in machines], trials
         context.checkpoint.note("settings", known)
-    plain, trials = known
-    found = [
-        Machine(
-            replace(asked.recipe, settings=Settings(**settings)),
-            [MetricRound.of_plain(each) for each in rounds],
-            float(weight),
-        )
-        for settings, rounds, weight in plain
-    ]
-    return Resolved(found, list(trials))
+    machines, trials = known
+    return Resolved([Machine.of_plain(each, asked.recipe) for each in machines], list(trials))
 
 
 def _resolve(
     problem: Problem, asked: Asked, context: Context
-) -> tuple[list[Found], list[dict[str, Any]]]:
+) -> tuple[list[Machine], list[dict[str, Any]]]:
     rows, settings = problem.rows, asked.settings
     if not asked.needs_trials(rows):
-        return [Found(settings.filled(PLAIN if asked.preset is None else PAPER), [])], []
+        return [Machine(asked.filled(PLAIN if asked.preset is None else PAPER))], []
     room = trial_room(rows, context.memory)
     why = too_few(problem.codes, room, _dense_columns(rows))
     if why is not None:
         text = f'There are no trials for "auto", and no metric is learnt: {why}.'
         (warn_user if asked.metric in ("learned", "full") else context.say)(text)
-        return [Found(settings.filled(UNTRIED), [])], []
+        return [Machine(asked.filled(UNTRIED))], []
     make = partial(_trial_sample, problem, asked, context)
     sample = make()
     effort, deadline = asked.real_effort, context.deadline
@@ -220,19 +213,23 @@ def _resolve(
             f'time_budget={asked.time_budget:g} s leaves no time to tune what is "auto": the '
             "settings for very few rows are used. Allow more time, or set C and gamma."
         )
-        return [Found(settings.filled(replace(UNTRIED, n_landmarks=_LEAST_LANDMARKS)), [])], []
+        return [Machine(asked.filled(replace(UNTRIED, n_landmarks=_LEAST_LANDMARKS)))], []
 
 
 def _blended(
     found: Tuned, sample: Sample, asked: Asked, metric: str | None, limits: Limits, context: Context
-) -> tuple[list[Found], list[dict[str, Any]]]:
+) -> tuple[list[Machine], list[dict[str, Any]]]:
     """Tune machines that differ from the one found, as many as the effort allows, and weigh them all.
 
     Each of the others has the landmarks of an effort of 1, and is tuned on the first sample alone.
     """
-    alone, trials = [Found(found.settings, found.rounds)], found.records
+
+    def machine(tuned: Tuned, weight: float = 1.0) -> Machine:
+        return Machine(replace(asked.recipe, settings=tuned.settings), tuned.rounds, weight)
+
+    trials = list(found.records)
     if found.result is None or found.result.auc > ALMOST_PERFECT:
-        return alone, trials
+        return [machine(found)], trials
     n_rows, n_columns = limits.fit_rows, next(iter(sample.rows.values())).shape[1]
     limits = replace(
         limits,
@@ -257,14 +254,11 @@ def _blended(
         made.append(other)
         trials += [{**each, "what": f"{variant.what}: {each['what']}"} for each in other.records]
     if len(made) == 1:
-        return alone, trials
+        return [machine(found)], trials
     held = [each.result.held for each in made if each.result is not None]
     weights, auc = blend_weights(held, sample)
-    machines = [
-        Found(each.settings, each.rounds, float(weight))
-        for each, weight in zip(made, weights, strict=True)
-        if weight > 0
-    ]
+    pairs = zip(made, weights.tolist(), strict=True)
+    machines = [machine(each, weight) for each, weight in pairs if weight > 0]
     kept = len(machines) > 1
     what = f"a blend of {len(machines)} machines" if kept else "a blend"
     record = {"what": what, "auc": auc, "C": found.result.C, "gamma": found.result.gamma, "kept": kept}
