@@ -23,7 +23,7 @@ from aucmax.paper.results import (
     signed,
     signed_rank,
 )
-from aucmax.paper.store import PROTOCOL
+from aucmax.paper.store import protocol_of
 from aucmax.paper.text_table import Entry, Table, html_page
 from aucmax.paper.write_results import gaps, page, write_report
 
@@ -42,7 +42,7 @@ def row(experiment, data, method="", seed=0, auc=None, learning=1.0, embedding=0
         "note": "",
         "quick": False,
         "landmarks": 1600,
-        "protocol": PROTOCOL,
+        "protocol": protocol_of(method),
         "learning_seconds": learning,
         "embedding_seconds": embedding,
         "versions": {"aucmax": "1.0"},

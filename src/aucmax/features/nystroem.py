@@ -86,7 +86,8 @@ class NystroemFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     coef0
         Constant of the polynomial kernel.
     cut
-        Relative eigenvalue cut. Much less than 1e-6 amplifies float32 rounding in the features.
+        Relative eigenvalue cut. Features of eigenvalues much below 1e-8 are mostly rounding errors if X
+        is float32.
     random_state
         Seed of the landmarks.
     verbose
@@ -132,7 +133,7 @@ class NystroemFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         gamma: str | float = "distance",
         degree: int = 3,
         coef0: float = 1.0,
-        cut: float = 1e-6,
+        cut: float = 1e-8,
         random_state: Any = None,
         verbose: bool | int = False,
     ) -> None:

@@ -106,7 +106,7 @@ def _path(**params: Any) -> KernelAUCClassifierCV:
 
 _EMBEDDING = (
     "We cluster at most 25 rows per landmark, in 10 iterations, keep equal centres once, and drop "
-    "eigenvalues up to 1e-6 of the largest; the paper gives neither the number of iterations nor the "
+    "eigenvalues up to 1e-8 of the largest; the paper gives neither the number of iterations nor the "
     "rank. We read its bandwidth b as exp(-d^2 / (2b))."
 )
 

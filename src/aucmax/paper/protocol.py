@@ -25,7 +25,7 @@ from aucmax.paper.data import Dataset, Split, load_dataset
 from aucmax.paper.grid_searches import sample_rows, search_each, search_exact, search_path
 from aucmax.paper.methods import METHODS, Grid
 from aucmax.paper.published import LANDMARKS
-from aucmax.paper.store import KEY, PROTOCOL, Row
+from aucmax.paper.store import KEY, Row, protocol_of
 from aucmax.runtime.machine import Company, machine, peak_gib, versions
 from aucmax.runtime.output_files import replacing
 
@@ -93,7 +93,7 @@ class Cell:
 
     def identity(self, settings: Settings) -> Row:
         """Return the fields that identify the cell's row."""
-        values = (*astuple(self), settings.landmarks, settings.quick, PROTOCOL)
+        values = (*astuple(self), settings.landmarks, settings.quick, protocol_of(self.method))
         return dict(zip(KEY, values, strict=True))
 
     def key(self, settings: Settings) -> tuple[Any, ...]:

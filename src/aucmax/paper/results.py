@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from aucmax.paper.published import LANDMARKS, SCOPES
-from aucmax.paper.store import PROTOCOL, is_disturbed
+from aucmax.paper.store import is_disturbed, protocol_of
 
 Row = Mapping[str, Any]
 Rows = Sequence[Row]
@@ -160,7 +160,7 @@ def failures(seeds: Sequence[Row]) -> dict[str, list[int]]:
 def notes_of(*rows: Row) -> list[str]:
     """Return the sentences of the rows' notes, each once."""
     parts = [part.strip() for row in rows for part in (row.get("note") or "").split(";")]
-    if any(row["method"] and version(row) < PROTOCOL for row in rows):
+    if any(row["method"] and version(row) < protocol_of(row["method"]) for row in rows):
         parts.append("run with an earlier version of the protocol")
     parts += [f"{row['method']}: timed beside other programs" for row in rows if is_disturbed(row)]
     return list(dict.fromkeys(filter(None, parts)))

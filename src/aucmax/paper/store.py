@@ -17,9 +17,12 @@ from aucmax.runtime.output_files import hold, open_own
 Row = dict[str, Any]
 Key = tuple[Any, ...]
 
-#: The version of the protocol. A row of an earlier one is used until its cell is run again. Version 1
-#: had rows nearest to the k-means centres as landmarks, and smaller samples to tune on.
-PROTOCOL = 2
+#: The version of the protocol, and that of the methods on k-means landmarks. A row of an earlier one is
+#: used until its cell is run again. Version 1 had rows nearest to the k-means centres as landmarks, and
+#: smaller samples to tune on. Up to version 2, features of eigenvalues below 1e-6 of the largest were
+#: dropped; it is 1e-8 now.
+PROTOCOL, LANDMARK_PROTOCOL = 2, 3
+_ON_LANDMARKS = ("NBAUC", "NSAUC", "NSVMSGD2", "NOAM", "NSOLAM")
 
 #: The fields that identify a cell.
 KEY = ("data", "method", "seed", "rows_asked", "curve", "substitute", "landmarks", "quick", "protocol")
@@ -27,6 +30,15 @@ KEY = ("data", "method", "seed", "rows_asked", "curve", "substitute", "landmarks
 #: A fit counts as disturbed if other programs took more than this share of the processors' time. A
 #: disturbed fit is timed again, until it has been timed this often.
 MOST_COMPANY, MOST_TIMINGS = 0.1, 3
+
+
+def protocol_of(method: str) -> int:
+    """Return the version of the protocol that a method is run with.
+
+    >>> protocol_of("Linear RankSVM"), protocol_of("NBAUC")
+    (2, 3)
+    """
+    return LANDMARK_PROTOCOL if method in _ON_LANDMARKS else PROTOCOL
 
 
 class FolderInUseError(OSError):

@@ -13,7 +13,7 @@ from aucmax.paper.figure import figure1
 from aucmax.paper.protocol import DEPARTURES, tabulated
 from aucmax.paper.result_tables import TABLES
 from aucmax.paper.results import Row, Rows, count, is_done, seeds_of, show_auc, signed
-from aucmax.paper.store import PROTOCOL
+from aucmax.paper.store import protocol_of
 from aucmax.paper.text_table import Entry, Table, escape_markdown, html_page
 from aucmax.runtime.output_files import replacing
 
@@ -215,7 +215,7 @@ def _changed(rows: Rows) -> list[str]:
     """Say how AUCs moved where cells were run with this version of the protocol and the one before."""
     runs = [row for row in rows if row["method"] and is_done(row) and not row.get("quick")]
     before, now = (
-        [row for row in runs if (results.version(row) == PROTOCOL) == latest]
+        [row for row in runs if (results.version(row) == protocol_of(row["method"])) == latest]
         for latest in (False, True)
     )
     lines = []
