@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.base import clone
-from sklearn.datasets import load_iris, make_moons
+from sklearn.datasets import load_iris, make_classification, make_moons
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from aucmax import KernelAUCClassifier, KernelRankSVM
+from aucmax import KernelAUCClassifier, KernelRankSVM, LinearAUCClassifier, NystroemFeatures
 from aucmax.features.kernels import KernelSpec
 from aucmax.fitting import checkpoint, rank_svm_fit
 from aucmax.metrics import roc_auc
@@ -92,6 +92,23 @@ def test_it_is_the_landmark_machine_with_every_row_a_landmark(kernel):
     assert exact.objective_ == pytest.approx(mapped.objective_, rel=1e-3)
     a, b = exact.decision_function(X), mapped.decision_function(X)
     np.testing.assert_allclose(a - a.mean(), b - b.mean(), atol=0.02 * b.std())
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_wide_kernel_keeps_the_features_that_its_minimum_needs(dtype):
+    X, y = make_classification(
+        500, 6, n_informative=6, n_redundant=0, n_clusters_per_class=4, weights=[0.8], random_state=0
+    )
+    X = StandardScaler().fit_transform(X).astype(dtype)
+    exact = KernelRankSVM(C=100.0, gamma=0.02, standardize=False, tol=1e-6).fit(X, y)
+
+    def excess(**parameters):
+        F = NystroemFeatures(landmarks=X, gamma=0.02, **parameters).fit_transform(X)
+        mapped = LinearAUCClassifier(C=100.0, standardize=False, tol=1e-6).fit(F, y)
+        return mapped.objective_ / exact.objective_ - 1.0
+
+    assert abs(excess()) < 5e-4
+    assert excess(cut=1e-6) > 5e-3  # this has half of the features
 
 
 def test_the_reported_objective_is_that_of_the_coefficients():
