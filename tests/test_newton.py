@@ -58,7 +58,8 @@ def test_a_preconditioner_on_all_rows_is_the_inverse_hessian():
     _, _, hessian = oracle.pair_loss(scores, positive, weight)
     matrix = np.eye(F.shape[1]) + 3.0 * F.T @ hessian @ F
     point = loss.at(scores)
-    inverse = preconditioner.Curvature(FeatureOperator(F), loss, point, scores, rng, 10_000).factor(3.0)
+    made = preconditioner.Curvature(FeatureOperator(F), loss, point, scores, rng, 3.0, 10_000)
+    inverse = made.factor(3.0)
     vector = rng.normal(size=F.shape[1])
     np.testing.assert_allclose(inverse(vector), np.linalg.solve(matrix, vector), rtol=1e-8)
 
@@ -67,7 +68,9 @@ def test_whether_a_preconditioner_is_renewed_does_not_depend_on_the_problems_bef
     F, positive, _ = problem(n=300, r=8)
     losses = [PairLoss(positive), PairLoss(positive)]
     # With a preconditioner the second problem would have a limit of its own, far above its products.
-    monkeypatch.setattr(newton_steps, "patience", lambda _, rows=None, share=1.0: 1e9 if rows else 3.0)
+    monkeypatch.setattr(
+        newton_steps, "patience", lambda _, built=None, share=1.0: 1e9 if built else 3.0
+    )
     for first_has_one in (False, True):
         data = Data(FeatureOperator(F), losses, True, DEFAULT_STOPPING)
         state = State.at_zero(data, np.random.default_rng(0))
@@ -109,13 +112,32 @@ def test_of_very_many_columns_the_first_are_factored(monkeypatch):
     np.testing.assert_allclose(solution.objective, full.objective, rtol=1e-8)
 
 
+def test_features_of_little_curvature_are_not_factored():
+    F, positive, _ = problem(n=3000, r=30)
+    F = F * np.logspace(1, -5, 30)
+    loss, scores, rng = PairLoss(positive), np.zeros(3000), np.random.default_rng(0)
+    point = loss.at(scores)
+    diagonal = point.curvature() @ F**2
+    for C in (1.0, 1e4):
+        made = preconditioner.Curvature(FeatureOperator(F), loss, point, scores, rng, C)
+        expected = np.flatnonzero(C * diagonal > 1.0).max() + 1
+        assert abs(made.n_factored - expected) <= 1
+        assert made.n_factored < 30
+    # What is left out costs no accuracy, only products.
+    losses, C, stopping = [loss], np.array([1e4]), Stopping(tol=1e-9)
+    with_it = minimize(FeatureOperator(F), losses, C, stopping=stopping)
+    without = minimize(FeatureOperator(F), losses, C, stopping=stopping, precondition=False)
+    np.testing.assert_allclose(with_it.objective, without.objective, rtol=1e-8)
+
+
 def test_columns_beyond_those_factored_go_by_the_diagonal(monkeypatch):
     monkeypatch.setattr(preconditioner, "MAX_FACTORED", 3)
     monkeypatch.setattr(preconditioner, "LEADING_FEATURES", 3)
     F, positive, _ = problem(n=300, r=8)
     loss, scores, rng = PairLoss(positive), np.zeros(300), np.random.default_rng(0)
     point = loss.at(scores)
-    found = preconditioner.Curvature(FeatureOperator(F), loss, point, scores, rng, 1000).factor(2.0)
+    made = preconditioner.Curvature(FeatureOperator(F), loss, point, scores, rng, 2.0, 1000)
+    found = made.factor(2.0)
     exact = np.eye(8) + 2.0 * point.hessian_gram(F)
     expected = np.zeros((8, 8))
     expected[:3, :3] = np.linalg.inv(exact[:3, :3])

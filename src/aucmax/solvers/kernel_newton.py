@@ -283,7 +283,7 @@ def _inverse_over_features(data: _Data, state: KernelState) -> Callable[[Floats]
     if state.curvature is None:
         rng = np.random.default_rng(state.iteration)
         operator = data.landmarks.operator
-        state.curvature = Curvature(operator, data.loss, state.point, state.scores, rng)
+        state.curvature = Curvature(operator, data.loss, state.point, state.scores, rng, data.C)
     return state.curvature.factor(data.C)
 
 

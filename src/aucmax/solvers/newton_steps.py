@@ -87,7 +87,7 @@ def rebuild_slow(data: Data, state: State, live: Indices) -> int:
         if own.curvature is None:
             slow = own.products > _first_patience(data) - 1 or state.doubtful[c]
         else:
-            worth = patience(data.operator, own.curvature.n_rows, state.share_read) * data.patience
+            worth = patience(data.operator, own.curvature, state.share_read) * data.patience
             grow = own.first_products > max(worth, _SLOW_PRODUCTS) and not own.curvature.all_rows
             slow = own.products > (worth if grow else max(worth, own.first_products))
         if slow:
@@ -112,7 +112,9 @@ def build_preconditioner(data: Data, state: State, problem: int) -> None:
         scores = scores[rows]
         point = data.losses[problem].at(scores)
     loss, per_feature = data.losses[problem], own.rows_per_feature
-    own.curvature = Curvature(data.operator, loss, point, scores, state.rng, per_feature)
+    own.curvature = Curvature(
+        data.operator, loss, point, scores, state.rng, float(state.C[problem]), per_feature
+    )
 
 
 def _newton_direction(

@@ -37,6 +37,12 @@ _RIDGES = 10.0 ** np.arange(-14, 1, 2)
 _DIAGONAL_ROWS = 2000
 _DIAGONAL_ENTRIES = 2**24
 
+#: Features whose curvature is below the penalty's, which is 1, are not factored either: on covtype
+#: (80,000 rows, 1600 landmarks, C = 1.25) this takes 61 instead of 59 passes, and 5.0 instead of 8.9 s
+#: for three factors. With a limit of 3 it is 87 passes and 3.4 s. It is measured on so many rows.
+_NEGLIGIBLE = 1.0
+_CURVATURE_ROWS = 500
+
 
 @dataclass(frozen=True)
 class Factor:
@@ -66,10 +72,11 @@ class Curvature:
         point: PairPoint,
         scores: Floats,
         rng: np.random.Generator,
+        C: float,
         rows_per_feature: int = ROWS_PER_FEATURE,
     ) -> None:
-        self._operator, self._first = operator, leading(operator.n_features)
-        size = sample_size(operator.n_features, rows_per_feature)
+        self._operator, self.n_factored = operator, _decisive(operator, point.curvature(), C, rng)
+        size = sample_size(self.n_factored, rows_per_feature)
         self._rows, share = _draw(loss, point.curvature(), size, rng)
         self.n_rows, self.all_rows = self._rows.size, bool((share == 1.0).all())
         self._point = loss.sample(self._rows, share).at(scores[self._rows])
@@ -78,15 +85,15 @@ class Curvature:
         self._factor_at: tuple[float, Factor] | None = None  # with its C
 
     def _first_features(self, index: Indices) -> Array:
-        return self._operator.rows(self._rows[index], slice(self._first))
+        return self._operator.rows(self._rows[index], slice(self.n_factored))
 
     def _measure_diagonal(self, rng: np.random.Generator) -> Floats:
         """Return the diagonal of ``F'HF``, without pairs of rows, for the features not factored."""
-        n_others = self._operator.n_features - self._first
+        n_others = self._operator.n_features - self.n_factored
         if n_others <= 0 or not self.n_rows:
             return np.zeros(0)
         some = rng.permutation(self.n_rows)[: min(_DIAGONAL_ROWS, 1 + _DIAGONAL_ENTRIES // n_others)]
-        others = slice(self._first, self._operator.n_features)
+        others = slice(self.n_factored, self._operator.n_features)
         values = self._operator.rows(self._rows[some], others).astype(np.float64)
         out: Floats = self._point.curvature()[some] @ values**2 * (self.n_rows / some.size)
         return out
@@ -108,18 +115,37 @@ class Curvature:
             return _factor_with_ridge(self._gram, C)
 
 
-def patience(operator: Operator, n_rows: int | None = None, share: float = 1.0) -> float:
+def patience(operator: Operator, built: Curvature | None = None, share: float = 1.0) -> float:
     """Return the number of CG products below which rebuilding the preconditioner does not pay.
+
+    Another one is expected to cost as much as the one that was ``built``.
 
     Building one from m sampled rows costs about ``2 m r^2`` flops, or as much as some number of
     products that each read a ``share`` of the rows. The higher this price, the later one is built. On
     ijcnn1 (C = 20, a price of 50) this returns 5: 76 passes and 3.9 s. With 3 it would be 72 passes and
     4.9 s, with 8 115 and 3.5 s; passes matter more than seconds there, since they grow with the rows.
     """
-    r = operator.n_features
-    sampled = min(sample_size(r), operator.n_rows) if n_rows is None else n_rows
-    flops = 2.0 * sampled * r * leading(r)
+    if built is None:
+        first = leading(operator.n_features)
+        sampled = min(sample_size(first), operator.n_rows)
+    else:
+        first, sampled = built.n_factored, built.n_rows
+    flops = 2.0 * sampled * operator.n_features * first
     return 3.0 + 0.05 * flops / FLOPS_PER_BYTE / (2 * share * operator.nbytes)
+
+
+def _decisive(operator: Operator, curvature: Floats, C: float, rng: np.random.Generator) -> int:
+    """Return the number of features up to the last whose curvature at C matters, at least one.
+
+    Above MAX_FACTORED features, it is at most LEADING_FEATURES.
+    """
+    most, active = leading(operator.n_features), np.flatnonzero(curvature)
+    if active.size <= _CURVATURE_ROWS:
+        return most
+    some = np.sort(rng.choice(active, _CURVATURE_ROWS, replace=False))
+    values = operator.rows(some, slice(most)).astype(np.float64)
+    diagonal = C * (active.size / some.size) * (curvature[some] @ values**2)
+    return int(np.flatnonzero(diagonal > _NEGLIGIBLE).max(initial=0)) + 1
 
 
 def leading(n_features: int) -> int:
