@@ -22,7 +22,6 @@ BENCHMARKS = {
     "rank_svm_large": "the exact kernel machine on up to 80,000 rows, and what each part brings",
     "half_precision": "the exact kernel machine with its matrix in float32 and in float16",
     "search": "26 values of C by 3 folds in one solve, against one fit and 79",
-    "connect4": "connect-4, where NBAUC stays below the paper: standardising, landmarks, gamma",
     "gamma": "the paper's bandwidth b read as 1/b, 1/(2b) and 1/(4b), against its NBAUC and NSAUC",
     "tables": "a CSV of 500,000 rows: training beside the solve, rows a second of predict",
     "large": "ten million rows within 4 GB, time by rows, what recomputing kernel values costs",

@@ -224,19 +224,6 @@ def apart() -> str:
     return "\n".join(lines)
 
 
-def connect4() -> str:
-    """What was tried where NBAUC stays below the paper."""
-    lines = ["| | splits | test AUC | chosen multiples of gamma |", "|---|---|---|---|"]
-    found = rows("connect4")
-    for name in dict.fromkeys(row["variant"] for row in found):
-        mine = [row for row in found if row["variant"] == name]
-        aucs = [100 * row["test_auc"] for row in mine]
-        spread = f" ± {statistics.stdev(aucs):.2f}" if len(aucs) > 1 else ""
-        chosen = ", ".join(f"{factor:g}" for factor in sorted({row["gamma_factor"] for row in mine}))
-        lines.append(f"| {name} | {len(mine)} | {statistics.mean(aucs):.2f}{spread} | {chosen} |")
-    return "\n".join(lines)
-
-
 def gamma() -> str:
     """Three readings of the paper's bandwidth against its results, with all but the least features."""
     return _readings([row for row in rows("gamma") if row["cut"] < 1e-6])
@@ -269,7 +256,8 @@ def _readings(found: list[dict[str, Any]]) -> str:
         lines.append(
             f"| {title} difference | | | " + " | ".join(f"{each[f]:.2f}" for f in factors) + " |"
         )
-    return "\n".join(lines).replace("-0.", "−0.").replace("(-", "(−")
+    text = "\n".join(lines).replace("(-0.00)", "(0.00)").replace("(+0.00)", "(0.00)")
+    return text.replace("(-", "(−")
 
 
 def tables() -> str:
@@ -395,7 +383,7 @@ PAGES = {
     "docs/measured.md": (end_to_end, accuracy),
     "docs/design.md": (search, apart),
     "docs/methods.md": (stochastic, epochs, rank_svm, rank_svm_large, half_precision),
-    "docs/paper/README.md": (gamma, gamma_cut, connect4),
+    "docs/paper/README.md": (gamma, gamma_cut),
     "docs/tables.md": (tables,),
     "docs/large.md": (large,),
     "docs/distributed.md": (distributed,),
