@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.ensemble import ExtraTreesClassifier, HistGradientBoostingClassifier
 from sklearn.kernel_approximation import Nystroem
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
@@ -15,7 +15,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from aucmax import KernelAUCClassifier
-from benchmarks.contest.boosting import Boosted, Budget, Tuned
+from benchmarks.contest.boosting import THREADS, Boosted, Budget, Tuned
+from benchmarks.contest.torch_models import XRFM, RealMLP
 
 Make = Callable[[int, tuple[int, int], Budget], Any]
 
@@ -35,6 +36,20 @@ class Method:
             return f"{self.package} {version(self.package)}"
         except PackageNotFoundError:
             return None
+
+
+class ByProbability:
+    """A classifier that has probabilities and no decision function."""
+
+    def __init__(self, model: Any) -> None:
+        self.model = model
+
+    def fit(self, X: Any, y: Any) -> ByProbability:
+        self.model.fit(X, y)
+        return self
+
+    def decision_function(self, X: Any) -> Any:
+        return self.model.predict_proba(X)[:, 1]
 
 
 def ours(**parameters: Any) -> Make:
@@ -72,6 +87,16 @@ METHODS = {
     "HistGradientBoosting": Method(
         lambda seed, shape, budget: HistGradientBoostingClassifier(random_state=seed), rare=True
     ),
+    "ExtraTrees": Method(
+        lambda seed, shape, budget: ByProbability(
+            ExtraTreesClassifier(500, n_jobs=THREADS, random_state=seed)
+        ),
+        rare=True,
+    ),
+    # Its memory is about 30 bytes for each pair of rows.
+    "xRFM": Method(lambda seed, shape, budget: XRFM(seed), "xrfm", most_rows=15_500),
+    # It has 256 epochs: 80,000 rows would take hours on one core.
+    "RealMLP": Method(lambda seed, shape, budget: RealMLP(seed), "pytabkit", most_rows=15_500),
     "Nystroem + logistic regression": Method(nystroem),
     "SVC": Method(
         lambda seed, shape, budget: make_pipeline(StandardScaler(), SVC(cache_size=500)),
