@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from aucmax.runtime.threads import side_by_side
+
 if TYPE_CHECKING:
     from aucmax.tuning.trials import Candidate, Result
 
@@ -78,8 +80,10 @@ def nearby(candidate: Candidate, near: Result) -> Result:
 
 
 def _climb(candidate: Candidate, best: Result, *steps: float) -> Result:
-    tried = [(step, _further(candidate, best, step)) for step in steps if not candidate.kernel.fixed]
-    step, result = max(tried, key=lambda each: each[1].auc, default=(1.0, best))
+    if candidate.kernel.fixed:
+        return best
+    found = side_by_side(lambda step: _further(candidate.twin(), best, step), steps)
+    step, result = max(zip(steps, found, strict=True), key=lambda each: each[1].auc)
     few = candidate.sample.few
     while result.gains_on(best) and (not few or result.beats(best)):
         best, result = result, _further(candidate, result, step)

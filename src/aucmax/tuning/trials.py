@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -151,6 +152,15 @@ class Candidate:
         self._maps = side_by_side(self._map, self._groups)
         self._at: tuple[float, list[_Solver]] | None = None
         self._known: dict[tuple[float, float], Result] = {}
+
+    def twin(self) -> Candidate:
+        """Return the same candidate with features of its own, to try another gamma at the same time.
+
+        Maps and results are shared.
+        """
+        other = copy(self)
+        other._at = None
+        return other
 
     def _map(self, group: list[int]) -> TrialMap:
         return trial_map(self.sample, self.settings, self.metrics[group[0]], self.kernel)
