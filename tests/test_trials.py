@@ -106,3 +106,17 @@ def test_c_rises_or_falls_to_the_best():
         assert found.auc == max(grid)
     fixed = Candidate(sample_of(X, y), replace(settings, C=0.3), [None] * 3, TrialKernel())
     assert climbing.climb(fixed, found).C == 0.3
+
+
+def test_directions_of_gamma_tried_at_once_lead_where_one_after_the_other_does(monkeypatch):
+    X, y = rows(400)
+    settings = Settings(n_landmarks=60, standardize=True)
+
+    def found():
+        candidate = Candidate(sample_of(X, y), settings, [None] * 3, TrialKernel())
+        return climbing.climb(candidate, climbing.from_rules(candidate))
+
+    at_once = found()
+    monkeypatch.setattr(climbing, "side_by_side", lambda work, items: [work(each) for each in items])
+    in_turn = found()
+    assert (at_once.C, at_once.gamma, at_once.auc) == (in_turn.C, in_turn.gamma, in_turn.auc)
