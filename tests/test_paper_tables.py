@@ -430,6 +430,23 @@ def test_figure_is_written_and_the_same_each_time(figure_rows, tmp_path, suffix)
     assert [file.name for file in tmp_path.iterdir()] == [f"figure1.{suffix}"]
 
 
+def test_the_legend_stays_inside_its_panel(figure_rows, monkeypatch):
+    matplotlib = pytest.importorskip("matplotlib")
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    from aucmax.paper import figure as module
+
+    monkeypatch.setattr(module, "_seconds", lambda mean, spread: "0.028 ± 0.001")
+    with matplotlib.rc_context({"font.size": 8}):
+        figure = module._draw(figure_rows, Figure(dpi=200))  # as in the file
+        canvas = FigureCanvasAgg(figure)
+        canvas.draw()  # which places the legend
+        legend = figure.axes[0].get_legend().get_window_extent(canvas.get_renderer())
+    panel = figure.axes[0].bbox
+    assert panel.x0 <= legend.x0 < legend.x1 <= panel.x1
+
+
 def test_figure_says_what_it_shows(figure_rows):
     pytest.importorskip("matplotlib")
     from matplotlib.figure import Figure
@@ -444,7 +461,7 @@ def test_figure_says_what_it_shows(figure_rows):
     assert [text.get_text() for text in figure.axes[1].texts] == ["not run"]
     assert [text.get_text() for text in figure.axes[2].texts] == ["no data"]
     legend = [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
-    lines = ("NSAUC", "NSVMSGD2", "NSVMSGD2, tuned by itself", "NSOLAM")
+    lines = ("NSAUC", "NSVMSGD2", "NSVMSGD2, own λ", "NSOLAM")
     assert legend == [f"{line} (2.00 ± 0.00 s)" for line in lines]
     assert list(figure.axes[0].lines[0].get_ydata()) == pytest.approx([98.5, 99.0, 99.5])
     assert [tick.get_text() for tick in figure.axes[0].get_xticklabels()] == ["1", "10", "100", "400"]

@@ -174,7 +174,7 @@ def _pace(rows: Rows, method: str) -> dict[str, float]:
 
 
 def _par_with_last_iterate(rows: Rows) -> Finding | None:
-    ours, others = _pace(rows, "NSAUC"), _pace(rows, "NSVMSGD2, tuned by itself")
+    ours, others = _pace(rows, "NSAUC"), _pace(rows, "NSVMSGD2, own λ")
     ratios = {data: ours[data] / others[data] for data in ours if others.get(data)}
     if not ratios:
         return None

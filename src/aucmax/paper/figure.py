@@ -20,7 +20,7 @@ from aucmax.runtime.output_files import replacing
 _LOOKS: dict[str, dict[str, Any]] = {
     "NSAUC": {"color": "#0072B2", "marker": "o", "linestyle": "-"},
     "NSVMSGD2": {"color": "#D55E00", "marker": "^", "linestyle": "--"},
-    "NSVMSGD2, tuned by itself": {"color": "#CC79A7", "marker": "v", "linestyle": "-."},
+    "NSVMSGD2, own λ": {"color": "#CC79A7", "marker": "v", "linestyle": "-."},
     "NSOLAM": {"color": "#009E73", "marker": "s", "linestyle": ":"},
 }
 
@@ -34,7 +34,7 @@ def curves(rows: Rows, data: str, line: str) -> list[Curve]:
 
     "NSVMSGD2" is the last iterate of NSAUC's run, so the two differ by the average alone.
     """
-    method = {"NSVMSGD2": "NSAUC", "NSVMSGD2, tuned by itself": "NSVMSGD2"}.get(line, line)
+    method = {"NSVMSGD2": "NSAUC", "NSVMSGD2, own λ": "NSVMSGD2"}.get(line, line)
     seeds = seeds_of(rows, "epochs", data, method)
     found = [list(row["curve"]) for row in seeds if is_done(row) and row.get("curve")]
     if line != "NSVMSGD2":
@@ -169,7 +169,9 @@ def _panel(rows: Rows, data: str, axes: Any) -> bool:
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
     box: Any = {"facecolor": "white", "edgecolor": "none", "framealpha": 1.0}
-    axes.legend(loc="lower center", fontsize=6.4, handlelength=2.6, labelspacing=0.25, **box)
+    axes.legend(
+        loc="lower center", fontsize=6.2, handlelength=2.4, labelspacing=0.25, borderpad=0.2, **box
+    )
     return True
 
 
@@ -186,7 +188,7 @@ def _explanation(used: Rows, notes: dict[str, list[Row]]) -> list[str]:
         "Figure 1. Test AUC of the stochastic methods against the number of epochs. In parentheses: "
         "learning seconds per epoch without the embedding, mean ± standard deviation over the segments "
         "of the epoch grid. NSVMSGD2 is the last iterate of NSAUC's run, which averages its iterates; "
-        "it is shown with hyper-parameters of its own as well."
+        "with its own λ, that parameter is tuned for it."
     )
     if seeds > 1:
         text += f" Lines are means over up to {seeds} seeds, bands ± one standard deviation."
