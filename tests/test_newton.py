@@ -123,7 +123,7 @@ def test_features_of_little_curvature_are_not_factored():
         expected = np.flatnonzero(C * diagonal > 1.0).max() + 1
         assert abs(made.n_factored - expected) <= 1
         assert made.n_factored < 30
-    # What is left out costs no accuracy, only products.
+    # The minimum is the same as without a preconditioner.
     losses, C, stopping = [loss], np.array([1e4]), Stopping(tol=1e-9)
     with_it = minimize(FeatureOperator(F), losses, C, stopping=stopping)
     without = minimize(FeatureOperator(F), losses, C, stopping=stopping, precondition=False)
